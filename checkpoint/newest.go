@@ -20,8 +20,7 @@ type Skipped struct {
 	Taken  bool   `json:"taken,omitempty"`
 }
 
-// String returns a description, as in "skipped ckpt-40.pt: truncated: entry archive/data/3
-// fails its CRC".
+// String returns a description, such as "skipped ckpt-40.pt: truncated: entry archive/data/3 fails its CRC".
 func (s Skipped) String() string {
 	how := "skipped"
 	if s.Taken {
@@ -32,18 +31,18 @@ func (s Skipped) String() string {
 
 // Newest returns the newest complete checkpoint in dir as best. The Path of best is empty if there is no
 // complete checkpoint, or if dir is missing or empty. skipped has the files and directories that are newer than
-// best but are not complete or are suspect, newest first. The newest checkpoint is the checkpoint with the
-// highest step in its name. Checkpoints without a step are ranked among the other checkpoints by the time of
-// their last change. A file comes after all others if its size is suspect: its format does not show whether it
-// is complete, and it is smaller than the older checkpoints. See docs/checkpoints.md. Newest returns an error
-// if ctx ends, if dir cannot be read, or if it found no checkpoint and could not read some of the candidates.
+// best but are incomplete or suspect, newest first. The newest checkpoint is the checkpoint with the highest step
+// in its name. A checkpoint without a step in its name is ordered among the others by the time of its last change.
+// A file comes after all others if its size is suspect: its format does not show whether it is complete, and it is
+// smaller than the older checkpoints. See docs/checkpoints.md. Newest returns an error if ctx ends, if dir cannot be
+// read, or if Newest found no checkpoint and could not read some of the candidates.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
 	return NewestBut(ctx, dir, nil, nil)
 }
 
-// NewestBut is like Newest, but ignores the checkpoints in initial and in avoided. But it considers a
-// checkpoint that has changed since it was listed there. initial has the possible checkpoints that were in dir
-// before the run began: they may be checkpoints of another run, with higher steps.
+// NewestBut is like Newest, but ignores the checkpoints in initial and in avoided, except those that have changed
+// since they were put into initial or avoided. initial has the possible checkpoints that were in dir before the run
+// began. They may be checkpoints of another run, with higher steps.
 func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	return search(ctx, dir, initial, avoided, false)
 }
@@ -103,8 +102,7 @@ func contains(those []job.Checkpoint, path string, changed time.Time) bool {
 // Seen maps the path of each possible checkpoint of a directory to the time of its last change.
 type Seen map[string]time.Time
 
-// Look returns the possible checkpoints that are in dir now. It returns nothing if dir does
-// not exist.
+// Look returns the possible checkpoints that are in dir now. If dir does not exist, Look returns an empty Seen.
 func Look(dir string) (Seen, error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {

@@ -32,7 +32,7 @@ type Options struct {
 	// changed.
 	Tmpdir func(host string) string
 	// Output is called with the output of those ranks whose output the user wants to see. Calls do not overlap.
-	// Output may block, for instance because the terminal blocks. Only further output has to wait then.
+	// Output may block, for instance because the terminal blocks. Only further output then waits.
 	Output func(job.Output)
 	// Stdin is the standard input for the ranks that the attempt names; nil means none. If Stdin is a pipe, the
 	// Launcher keeps up to KeepStdin bytes of the input for later attempts.
@@ -44,8 +44,8 @@ type Options struct {
 	// Unclear reports whether the output of a rank does not tell why the rank ended: its last line is a
 	// consequence of another rank's failure, or no line gives a reason.
 	Unclear func(exit job.Exit, printed []job.Line) bool
-	// If Unclear returns true for a rank that failed, the Launcher waits for Settle before it ends the gang,
-	// because another rank may still be writing the reason. 0 means half a second.
+	// Settle is how long the Launcher waits before it ends the gang, if Unclear returns true for a rank that failed.
+	// In that time, another rank may still write the reason. 0 means half a second.
 	Settle time.Duration
 	// Network is the network over which ranks on several machines communicate: a CIDR or the
 	// name of an interface. If it is empty, the Launcher chooses one.
@@ -53,7 +53,7 @@ type Options struct {
 	// Env has variables for agents on other machines. They replace variables of the same name that the agents
 	// have there.
 	Env []string
-	// If MPIEnv is true, the environment of the ranks is as with mpiexec: gangrun does not set OMP_NUM_THREADS.
+	// MPIEnv, if true, makes the environment of the ranks as with mpiexec: gangrun does not set OMP_NUM_THREADS.
 	MPIEnv bool
 	// Bring copies gangrun-nvml to another machine and returns its path there. It is nil if
 	// this machine has no gangrun-nvml.

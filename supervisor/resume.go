@@ -139,11 +139,11 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 
 // lookAvoiding is look without the checkpoints that past attempts could not load.
 func (l *loop) lookAvoiding(ctx context.Context, past []retry.Past) (found *job.Checkpoint, notes []string, ok bool) {
-	never, rather := retry.Avoided(past)
+	barred, lastResort := retry.Avoided(past)
 	find := l.find(past)
-	found, notes, ok = l.look(ctx, slices.Concat(never, rather), find)
-	if ok && found == nil && len(rather) > 0 {
-		return l.look(ctx, never, find)
+	found, notes, ok = l.look(ctx, slices.Concat(barred, lastResort), find)
+	if ok && found == nil && len(lastResort) > 0 {
+		return l.look(ctx, barred, find)
 	}
 	return found, notes, ok
 }

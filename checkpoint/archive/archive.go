@@ -240,9 +240,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.Hash32.Write(p)
 }
 
-// Object returns the object in the pickle of a torch archive, which is the entry data.pkl. The archive must be
-// complete. options are as for torchfile.ReadObject. Object returns nil if the archive has no pickle, or if the
-// pickle cannot be interpreted.
+// Object returns the object in a torch archive's pickle (the entry data.pkl). The archive must be complete. options
+// are as for torchfile.ReadObject. Object returns nil if the archive has no pickle, or if the pickle cannot be
+// interpreted.
 func Object(f *blob.File, options ...string) (*torchfile.Object, error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {

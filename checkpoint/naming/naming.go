@@ -1,5 +1,5 @@
-// Package naming finds out what the names of checkpoints say: the step, the numbers of ranks and shards, and
-// whether a checkpoint is temporary or of an earlier save.
+// Package naming finds out what the names of checkpoints say: the step, the rank and shard numbers, and whether a
+// checkpoint is temporary or of an earlier save.
 package naming
 
 import (
@@ -30,7 +30,7 @@ var (
 
 // Step returns the step in a checkpoint's name, or -1 if the name has none. The step is the number after "step"
 // or a similar word. Without such a word, it is the number after "epoch", and otherwise the last whole number.
-// Step ignores extensions, dates, and the numbers of ranks and shards.
+// Step ignores extensions, dates, and rank and shard numbers.
 func Step(name string) int64 {
 	for suffix().MatchString(name) {
 		name = suffix().ReplaceAllString(name, "")
@@ -55,9 +55,9 @@ func Step(name string) int64 {
 	return Number(digits)
 }
 
-// Shard returns the numbers of ranks and shards in name, and set, which is name with "*" in place of these
-// numbers. of is the number of all shards, as in "1-of-8"; it is 0 if name does not tell. ok is false if name
-// has no number of a rank or shard.
+// Shard returns the rank and shard numbers that occur in name as numbers, and name with "*" in place of each of
+// them as set. of is how many shards there are, such as 8 for "1-of-8". It is 0 if name does not tell. ok is false
+// if no rank or shard number occurs in name.
 func Shard(name string) (set string, numbers []int64, of int64, ok bool) {
 	set = shardOf().ReplaceAllStringFunc(name, func(found string) string {
 		all := integer().FindAllString(found, -1)
@@ -83,8 +83,8 @@ func Number(digits string) int64 {
 var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 	`|\.(tmp|temp|partial|incomplete|tempstate\d+)([._-][0-9a-z_]+)*$|orbax-checkpoint-tmp`)
 
-// Temporary reports whether name is the name of a file or directory that is still being written, or whose
-// writer has died.
+// Temporary reports whether programs give names like name to files and directories that they have not finished yet.
+// Such a file may still be being written, or its writer may have died.
 func Temporary(name string) bool { return unfinished().MatchString(name) }
 
 // Hidden reports whether a file in a checkpoint's directory does not belong to the checkpoint: it is a hidden
@@ -101,8 +101,8 @@ var (
 )
 
 // Predecessor reports whether name is the name of a checkpoint of an earlier save, such as "state_prev.cpt" or
-// "a.restart.bak-2". of is then the name under which that checkpoint was written, as in "state.cpt" or
-// "a.restart", and ago is how many saves ago, at least, it was written.
+// "a.restart.bak-2". of is then the name under which that checkpoint was written, such as "state.cpt" or
+// "a.restart". ago is how many saves ago it was written, or a smaller number if name does not tell.
 func Predecessor(name string) (of string, ago int64, ok bool) {
 	at := earlier().FindStringSubmatchIndex(name)
 	if at == nil || at[2] == 0 {
@@ -115,8 +115,9 @@ func Predecessor(name string) (of string, ago int64, ok bool) {
 	return name[:at[2]] + name[at[3]:], ago, true
 }
 
-// Pattern returns name with "#" in place of each number, so that corresponding files of two checkpoints of one
-// job have the same pattern. For the name of an earlier save, it uses the name that Predecessor returns.
+// Pattern returns name with "#" in place of each number. Corresponding files of two checkpoints of one job have the
+// same pattern. If name is the name of an earlier save, Pattern uses the name that Predecessor returns instead of
+// name.
 func Pattern(name string) string {
 	if of, _, ok := Predecessor(name); ok {
 		name = of

@@ -24,8 +24,10 @@ const Magic = "\x93NUMPY"
 // shorter.
 const maxHeader = 64 << 20
 
-// CheckArray checks that r is one array of size bytes: a header, and then as many bytes as the header says or,
-// for an array of objects, a pickle. It returns the kind of the numbers. It leaves r at the first number.
+// CheckArray checks that r is one array, size bytes long: a header, and then as many bytes as the header says. After
+// the header of an array of objects, CheckArray expects a pickle instead, and does not check the size. CheckArray
+// returns the kind and the byte order of the array's numbers, and leaves r at the first number. For an array of
+// objects, the kind is finite.None, and r is left after the pickle.
 func CheckArray(r *bufio.Reader, size int64) (k finite.Kind, bigEndian bool, err error) {
 	h, err := readHeader(r)
 	switch {

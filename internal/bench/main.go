@@ -154,6 +154,7 @@ func (s sample) spread() (low, high time.Duration) {
 
 func (s sample) String() string {
 	low, high := s.spread()
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return fmt.Sprintf("%8.1f ms (%.1f to %.1f)", ms(s.median()), ms(low), ms(high))
+	return fmt.Sprintf("%8.1f ms (%.1f to %.1f)", milliseconds(s.median()), milliseconds(low), milliseconds(high))
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

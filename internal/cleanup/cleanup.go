@@ -76,8 +76,8 @@ type ended struct {
 	containers []job.CleanedContainer
 }
 
-// Result is what Remove has removed or, in a dry run, would remove. It also has the processes and
-// containers that were removed before.
+// Result is what Remove has removed or, in a dry run, would remove. It also has the processes and containers that the
+// caller of Remove had already removed.
 type Result struct {
 	runs []removed
 	ended
@@ -85,9 +85,9 @@ type Result struct {
 	err error // names the runs that could not be removed
 }
 
-// Remove removes the records of runs, and their files in the directory for temporary files. killed and
-// containers are what the caller has removed already; Remove only adds them to the Result. If dry is
-// true, Remove removes nothing.
+// Remove removes the records of runs, and their files in the directory for temporary files. killed and containers are
+// what the caller has already ended and removed. Remove only adds them to the Result. If dry is true, Remove removes
+// nothing.
 func Remove(runs []home.Summary, killed []leftover.Process, containers []job.CleanedContainer, dry bool) Result {
 	result := Result{runs: []removed{}, ended: ended{killed, containers}, dry: dry}
 	for _, v := range runs {
@@ -107,8 +107,8 @@ func Remove(runs []home.Summary, killed []leftover.Process, containers []job.Cle
 	return result
 }
 
-// Print writes the result, as text or JSON. It returns an error if writing fails, or if Remove
-// could not remove a run.
+// Print writes the result to w as text or, if asJSON is true, as JSON. It returns an error if writing fails, or if
+// Remove could not remove a run.
 func (r Result) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return errors.Join(r.err, view.JSON(w, r.ended.addTo(r.runs)))

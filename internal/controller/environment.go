@@ -28,14 +28,14 @@ func (s *session) noteTakeover(l supervisor.Launcher) supervisor.Launcher {
 		return l
 	}
 	return &takeoverLauncher{Launcher: l, probed: s.probed, difference: func() string {
-		before, err := userenv.ReadFingerprint(s.run.Dir)
+		before, err := userenv.ReadHashes(s.run.Dir)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("may differ: %v", err)
 		case before == nil:
 			return ""
 		}
-		return before.Difference(userenv.FingerprintOf(os.Environ(), s.spec))
+		return before.Difference(userenv.HashesOf(os.Environ(), s.spec))
 	}}
 }
 

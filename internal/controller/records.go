@@ -77,7 +77,7 @@ func newRecords(dir string, spec job.Spec) (r records, err error) {
 		return r, err
 	}
 	if r.control, err = r.run.Control(home.Self()); err == nil {
-		err = userenv.FingerprintOf(os.Environ(), spec).Write(r.run.Dir)
+		err = userenv.HashesOf(os.Environ(), spec).Write(r.run.Dir)
 	}
 	if err != nil {
 		return r, errors.Join(err, r.discard())

@@ -13,12 +13,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// readLog reads a log whose name alone is known.
+// readLog reads a log of which only the name is known.
 func readLog(name string, r io.Reader) ([]job.Line, error) {
 	return logtext.Read(logtext.Origins([]string{name})[0], r, telling.Of(rules.Standard()))
 }
 
-// read returns the evidence that a log alone gives.
+// read returns the evidence in logs alone.
 func read(t *testing.T, names ...string) job.Evidence {
 	t.Helper()
 	var e job.Evidence
@@ -37,8 +37,8 @@ func read(t *testing.T, names ...string) job.Evidence {
 	return e
 }
 
-// Logs of real programs, and of launchers as they write them. What is wanted
-// is "category signature", the rank, what the text ends with and the artefact.
+// TestCaptured checks logs of real programs and of launchers. want is "category signature", and text is the end of the
+// cause's text.
 func TestCaptured(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -170,14 +170,14 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
-// A traceback that the program survived must not pass for a sure cause.
+// TestCaughtIsUnsure checks that a traceback that the program survived is not taken for a failure.
 func TestCaughtIsUnsure(t *testing.T) {
 	if c := Logs(rules.Standard(), read(t, "caught.out")); c.Looks != job.LooksSuccessful {
 		t.Errorf("confidence %v in %s", c.Confidence, c.Text)
 	}
 }
 
-// The log of a killed rank and the kernel's of its host make one cause.
+// TestLogWithKernelLog checks that the log of a killed rank and the kernel's log of its host give one cause.
 func TestLogWithKernelLog(t *testing.T) {
 	c := Diagnose(read(t, "mpirun-sigkill.log", "dmesg.log"))
 	if c.Signature != "oom-killer" || c.Rank != 1 || c.Confidence != 1 {
@@ -188,8 +188,8 @@ func TestLogWithKernelLog(t *testing.T) {
 	}
 }
 
-// The logs of both ranks of a gang: the one that failed by itself is the root
-// cause, in whichever order they are read.
+// TestLogsOfGang checks the logs of both ranks of a gang. The rank that failed by itself is the root-cause rank, in
+// whatever order the logs are read.
 func TestLogsOfGang(t *testing.T) {
 	for _, names := range [][]string{{"digits-fail.rank-0.err", "digits-fail.rank-1.err"}, {"digits-fail.rank-1.err", "digits-fail.rank-0.err"}} {
 		c := Diagnose(read(t, names...))

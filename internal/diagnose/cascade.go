@@ -50,8 +50,8 @@ func Cascade(text string) bool {
 	return r != nil && r.Is(rule.Cascade)
 }
 
-// others returns the other ranks on which the same failure arose by itself, in order, and how many other
-// ranks failed as a consequence.
+// others returns the other ranks on which the same failure arose independently, in order. It also returns how many
+// further ranks failed as a consequence.
 func (s *suspect) others(all []*suspect) (also []int, cascades int) {
 	after := map[int]bool{}
 	for _, o := range all {

@@ -8,9 +8,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// choose returns the first suspect that is not a consequence of another failure (rule.Cascade).
-// There are two exceptions: a consequence that was clearly earlier counts more than a suspect that
-// says little, and the death of another rank counts more than a suspect that it may have caused.
+// choose returns the first suspect that is not a consequence of another failure (rule.Cascade), with three exceptions.
+// A consequence that was clearly earlier counts more than a suspect that says little. The death of another rank counts
+// more than a suspect that it may have caused. A rank that printed a reason counts more than a rank that ended without
+// one.
 func choose(all []*suspect) *suspect {
 	var root, consequence *suspect
 	for _, s := range all {
@@ -40,9 +41,8 @@ func choose(all []*suspect) *suspect {
 	return root
 }
 
-// speaker returns the suspect whose rank printed a reason at about the time when the rank of mute
-// ended without one, or mute itself. The ranks of a program end together, and mostly one of them
-// prints why.
+// speaker returns the suspect whose rank printed a reason at about the time when the rank of mute ended without one. If
+// there is none, it returns mute. The ranks of a program end together, and usually one of them prints the reason.
 func speaker(mute *suspect, all []*suspect) *suspect {
 	var speaks *suspect
 	for _, s := range all {
@@ -61,8 +61,8 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 	return cmp.Or(speaks, mute)
 }
 
-// deathBehind returns the end of another rank that may have caused the suspect suffered. If there
-// is none, it returns suffered. It does not matter much which of the two was recorded first.
+// deathBehind returns the end of another rank that may have caused suffered, or suffered if there is no such end. The
+// two events may have been recorded in either order.
 func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	var death *suspect
 	for _, s := range all {
@@ -74,9 +74,9 @@ func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	return cmp.Or(death, suffered)
 }
 
-// firstToEnd returns, of the ranks that failed for the same reason as s at about the same time, the
-// one whose end was seen first. gangrun ended the gang because of that end and named that rank to
-// the user, so the cause and the exit code name it too.
+// firstToEnd returns, among the ranks that failed for the same reason as s at about the same time, the rank whose end
+// was seen first. gangrun ended the gang because of that end and named that rank to the user. The cause and the exit
+// code must name the same rank.
 func firstToEnd(s *suspect, all []*suspect) *suspect {
 	first := s
 	for _, o := range all {
@@ -104,11 +104,10 @@ func (s *suspect) title() string {
 	return s.sign.Title
 }
 
-// endedItself reports whether the suspect is about a rank that failed by itself.
+// endedItself reports whether the rank of the suspect failed without being stopped by gangrun.
 func (s *suspect) endedItself() bool {
 	return s.exit != nil && s.exit.Rank == s.rank && !s.exit.Good() && !s.exit.Stopped && !s.beside
 }
 
-// clearly is how much earlier an event must have been seen than one on another host for it to count
-// as earlier.
+// clearly is the time by which an event must precede an event on another host to count as earlier.
 const clearly = 2 * time.Second

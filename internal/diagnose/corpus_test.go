@@ -27,11 +27,11 @@ import (
 	"github.com/gangrun/gangrun/internal/logset"
 )
 
-// label is what is known of a case of the corpus.
+// label is what is known about a case of the corpus.
 type label struct {
 	Failed   bool         `json:"failed"`
 	Category job.Category `json:"category"`
-	Rank     *int         `json:"rank"` // nil if it cannot be known from the logs
+	Rank     *int         `json:"rank"` // nil if the logs do not show it
 	Ranks    []int        `json:"ranks"`
 	Retry    job.Action   `json:"retry"`
 	Decisive string       `json:"decisive"` // a part of the line that states the cause
@@ -45,11 +45,12 @@ type corpusCase struct {
 	files []txtar.File
 }
 
-// parts are the parts of the corpus: the one that rules are written with, the one that is only measured, and
-// those that were made later. Work and held share the directory cases; each other part has its own.
+// parts has the parts of the corpus. Rules are written with the help of the part work. The part held is only measured.
+// The other parts were made later. Work and held share the directory cases; each other part has a directory of its own.
 var parts = []string{"work", "held", "later", "fresh", "unseen", "last", "final", "exam", "proof", "calm", "blind", "sealed"}
 
-// corpus reads a part of the corpus. Of those in cases, the name decides which part they belong to.
+// corpus reads a part of the corpus. The name of a case in the directory cases decides whether it belongs to work or
+// held.
 func corpus(t testing.TB, part string) (cases []corpusCase) {
 	t.Helper()
 	dir := part
@@ -82,7 +83,7 @@ func corpus(t testing.TB, part string) (cases []corpusCase) {
 	return cases
 }
 
-// diagnosed returns what gangrun finds in a case.
+// diagnosed returns the cause that gangrun finds in a case.
 func (c corpusCase) diagnosed(t testing.TB) job.Cause {
 	t.Helper()
 	var logs []logset.Log
@@ -96,7 +97,7 @@ func (c corpusCase) diagnosed(t testing.TB) job.Cause {
 	return diagnose.Logs(rules.Standard(), e)
 }
 
-// standsThere reports whether the decisive line of a cause is where the cause says.
+// standsThere reports whether the decisive line of a cause is at the place that the cause names.
 func (c corpusCase) standsThere(found job.Cause) bool {
 	if len(found.Evidence) == 0 {
 		return false
@@ -114,14 +115,15 @@ func (c corpusCase) standsThere(found job.Cause) bool {
 	return false
 }
 
-// rankRight reports whether a cause names a right rank.
+// rankRight reports whether a cause names the right rank.
 func (l label) rankRight(found job.Cause) bool { return found.Rank == *l.Rank }
 
-// score is how well gangrun does on one part of the corpus.
+// score counts what gangrun finds correctly in one part of the corpus. confusion counts pairs of wanted and found
+// categories.
 type score struct {
 	failed, run, right, ranked, rankRight, retryRight, placed int
 	passed, alarms                                            int
-	confusion                                                 map[[2]job.Category]int // wanted and found
+	confusion                                                 map[[2]job.Category]int
 }
 
 func (s score) String() string {
@@ -130,7 +132,7 @@ func (s score) String() string {
 		s.failed, part(s.right, s.failed), s.macroF1(), part(s.rankRight, s.ranked), s.ranked, part(s.retryRight, s.failed), part(s.placed, s.failed), s.alarms, s.passed)
 }
 
-// macroF1 is the mean of F1 over the categories that occur in labels.
+// macroF1 returns the mean of the F1 scores of the categories that occur in labels.
 func (s score) macroF1() float64 {
 	wanted, found := map[job.Category]int{}, map[job.Category]int{}
 	for k, n := range s.confusion {
@@ -148,7 +150,7 @@ func (s score) macroF1() float64 {
 	return sum / float64(max(n, 1))
 }
 
-// measure diagnoses one part of the corpus. It calls report for each case that is not right in all.
+// measure diagnoses one part of the corpus. It calls report for each case with something wrong.
 func measure(t testing.TB, part string, report func(c corpusCase, found job.Cause, wrong []string)) score {
 	s := score{confusion: map[[2]job.Category]int{}}
 	for _, c := range corpus(t, part) {
@@ -187,7 +189,7 @@ func measure(t testing.TB, part string, report func(c corpusCase, found job.Caus
 	return s
 }
 
-// wrongIn returns a function that prints a case of one part that is not right in all.
+// wrongIn returns a function that logs a case with something wrong. It returns nil unless CORPUS names the part.
 func wrongIn(t *testing.T, part string) func(c corpusCase, found job.Cause, wrong []string) {
 	if os.Getenv("CORPUS") != part {
 		return nil
@@ -208,8 +210,8 @@ const (
 	figuresEnd   = "<!-- end of figures -->\n"
 )
 
-// TestDocumentDiagnosis: docs/diagnosis.md has the figures of the corpus. CORPUS=work lists the cases
-// of that part that are not right in all.
+// TestDocumentDiagnosis checks that docs/diagnosis.md has the figures of the corpus. With CORPUS=work, it logs the
+// cases of the part work that have something wrong.
 func TestDocumentDiagnosis(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s| | %s |\n|---|%s\n", figuresBegin, strings.Join(parts, " | "), strings.Repeat("---|", len(parts)))

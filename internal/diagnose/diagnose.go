@@ -52,7 +52,7 @@ func With(book *rule.Book, e job.Evidence) job.Cause {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.retold(members) })
 		explain(all, records, members)
 	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
-		all = nil // the job has not ended because of any of them
+		all = nil // no suspect has ended the job
 	}
 	found := flight{flightrecord.Read(e.Lines)}
 	if len(all) == 0 && !live && !done(members) {
@@ -94,13 +94,13 @@ func With(book *rule.Book, e job.Evidence) job.Cause {
 		return s.cause(e, all)
 	}
 	found.blame(s)
-	e.Ranks = 0 // the records show better which ranks did not wait
+	e.Ranks = 0 // the flight records show better than e which ranks did not wait
 	c := s.cause(e, all)
 	found.Explain(&c)
 	return c
 }
 
-// sortOut returns the evidence by rank, and the records of the hosts.
+// sortOut returns the evidence of each rank, and the records of the hosts.
 func sortOut(e job.Evidence, book *rule.Book) ([]*member, []record) {
 	byRank := map[int]*member{}
 	get := func(rank int) *member {
@@ -123,7 +123,7 @@ func sortOut(e job.Evidence, book *rule.Book) ([]*member, []record) {
 			m.exit = &job.Exit{Rank: u.Rank, Host: u.Host, Status: job.Lost, Text: "nobody saw it end, and it may still be running"}
 		}
 	}
-	afterwards := len(byRank) == 0 // only logs are known, in which records may be among the output
+	afterwards := len(byRank) == 0 // only logs are known; records of hosts may be among the output
 	var records []record
 	all := streams(e.Lines, book)
 	if afterwards {
@@ -172,7 +172,7 @@ func sortOut(e job.Evidence, book *rule.Book) ([]*member, []record) {
 	return members, records
 }
 
-// introduce gives a rank to logs without one whose programs say which rank they are.
+// introduce assigns ranks to the logs without a rank whose programs say which rank they are.
 func introduce(all []*stream) {
 	var logs []roster.Unranked
 	for _, st := range all {
@@ -186,8 +186,8 @@ func introduce(all []*stream) {
 	}
 }
 
-// shift adds one to the ranks of workers if a worker says at its beginning that it is the rank after its number,
-// because rank 0 has a name of its own.
+// shift adds 1 to the rank of each numbered worker if a worker says that its rank is its number plus 1. In such a job,
+// rank 0 has a name of its own.
 func shift(all []*stream) {
 	worker := func(st *stream) bool { return st.rank >= 0 && roster.Worker(st.lines[0].File) }
 	if !slices.ContainsFunc(all, func(st *stream) bool { return worker(st) && roster.Introduced(st.text) == st.rank+1 }) {
@@ -200,8 +200,8 @@ func shift(all []*stream) {
 	}
 }
 
-// adopt takes the rank from a launcher's report if the log of all ranks has the exception but does
-// not show whose it is.
+// adopt takes the rank from a launcher's report if the suspect has no rank, for instance because the log of all ranks
+// does not show which rank raised an exception.
 func (s *suspect) adopt(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == s.rank && s.rank >= 0 }); i >= 0 {
 		s.host = cmp.Or(s.host, members[i].host)
@@ -273,7 +273,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	return c
 }
 
-// who returns the beginning of the text: the rank and host that it is about.
+// who returns the beginning of the text of a cause: the rank and the host that the cause is about.
 func (s *suspect) who() string {
 	switch {
 	case s.rank >= 0 && s.host != "":
@@ -304,8 +304,7 @@ func (s *suspect) logs() string {
 	return strings.Join(files, " and ")
 }
 
-// absent names the ranks that did not wait, if the cause is that others waited for them until a
-// timeout.
+// absent names the ranks that did not wait, if the cause is that other ranks waited for them until a timeout.
 func absent(s *suspect, e job.Evidence, all []*suspect) string {
 	if s.rule.Category != job.CollectiveTimeout || e.Ranks < 2 {
 		return ""

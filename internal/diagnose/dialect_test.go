@@ -10,12 +10,12 @@ import (
 	"github.com/gangrun/gangrun/internal/logset"
 )
 
-// TestDialects: failures are found in logs as people paste them, and in what less common runtimes print.
+// TestDialects checks logs as people paste them, and logs of less common runtimes.
 func TestDialects(t *testing.T) {
 	const steps = "step 1 loss 3\nstep 2 loss 2\nstep 3 loss 1\n"
 	for name, c := range map[string]struct {
 		log  string
-		want string // category and signature
+		want string // the category and the signature
 		rank int
 	}{
 		"Charm++, memory":            {"Info: 12 patches\n------------- Processor 3 Exiting: Called CmiAbort ------------\nReason: Could not malloc()--are we out of memory? (used: 512.0MB)\n[3] Stack Traceback:\n  [3:0] CmiAbort+0x2d  [0x55]\n", "cpu-oom native-out-of-memory", 3},

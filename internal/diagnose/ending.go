@@ -11,7 +11,7 @@ import (
 
 var dumped = map[bool]string{true: " and left a core"}
 
-// end is what the rank's exit says by itself.
+// end returns the suspect that follows from the rank's exit alone.
 func (m *member) end() *suspect {
 	e := m.exit
 	s := &suspect{rank: m.rank, host: m.host, pid: e.PID, time: e.Time, order: m.order, exit: e, member: m, names: map[string]string{}}

@@ -10,7 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/logset"
 )
 
-// TestEnds: logs of jobs that went on after what looks like a failure, and of jobs that a script outlived.
+// TestEnds checks logs of jobs that went on after what looks like a failure, and logs of failed jobs whose script went
+// on.
 func TestEnds(t *testing.T) {
 	const it = "Iter 10 | loss 2.1 | lr 1e-4\nIter 20 | loss 2.0 | lr 1e-4\nIter 30 | loss 1.9 | lr 1e-4\nIter 40 | loss 1.8 | lr 1e-4\n"
 	const it2 = "Iter 50 | loss 1.7 | lr 1e-4\nIter 60 | loss 1.6 | lr 1e-4\nIter 70 | loss 1.5 | lr 1e-4\nIter 80 | loss 1.5 | lr 1e-4\n"
@@ -49,7 +50,7 @@ func TestEnds(t *testing.T) {
 		"straggler":           {it + "WARNING rank 3 is 1.8x slower than median\n" + it2 + "epoch 1 done: loss 1.5\nall 1 epochs done\n", false},
 		"core of helper":      {it + it2 + "model exported to m.onnx\n./job.sh: line 9: 812 Segmentation fault      (core dumped) ./viewer --headless out.vtk\nplot skipped\njob ok\n", false},
 		"steps reached":       {"max_steps: 80\n" + it + "ERROR: logger: disk quota exceeded while writing events file\n" + it2, false},
-		// failures
+		// The following jobs have failed.
 		"F tb end":      {it + tb, true},
 		"F tb epilogue": {it + tb + "Job ended\nDuration: 12 s\n", true},
 		"F oom script":  {it + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\nresults copied to /archive\n", true},

@@ -2,8 +2,7 @@ package diagnose
 
 import "testing"
 
-// petsc is the traceback of petsc4py for an error with that code, as the lines
-// after it explain it.
+// petsc returns the traceback of petsc4py for an error with a code. explained has the lines that explain the error.
 func petsc(code, explained string) string {
 	return `Traceback (most recent call last):
   File "/home/ana/job/t.py", line 12, in <module>
@@ -13,8 +12,7 @@ func petsc(code, explained string) string {
 petsc4py.PETSc.Error: error code ` + code + explained
 }
 
-// TestErrorCode: an exception that gives only a code is told with what the lines
-// after it say.
+// TestErrorCode checks that the text of an exception which gives only a code includes the explanation after it.
 func TestErrorCode(t *testing.T) {
 	const calls = "\n[0] KSPSetFromOptions() at ./src/ksp/ksp/interface/itcl.c:344\n[0] KSPSetType() at ./src/ksp/ksp/interface/itcreate.c:767"
 	for _, c := range []struct{ name, text, want, artefact string }{

@@ -7,15 +7,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// records puts a traceback into a rank's error file.
+// records adds a traceback in a rank's error file.
 func (g *gang) records(rank int, seconds float64, message string) *gang {
 	return g.lines(job.SourceErrorFile, host(rank), rank, job.LogName(rank, "error.json"), seconds,
 		"Traceback (most recent call last):\n  File \"train.py\", line 9, in main\n    step()\n"+message)
 }
 
-// TestErrorFile: what a rank has written to its error file is what it died of,
-// however much it has printed since; the first of several ranks is the one that
-// recorded first; what lies long before the end was survived.
+// TestErrorFile checks that a rank has died of what it wrote to its error file, however much it printed later. Of
+// several ranks, the one that recorded its exception first counts. The rank has survived what it recorded long before
+// its end.
 func TestErrorFile(t *testing.T) {
 	noise := strings.TrimSuffix(strings.Repeat("closing a worker\n", 200), "\n")
 	for name, c := range map[string]struct {

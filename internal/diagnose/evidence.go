@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How many lines of a block are evidence, and how many lines are shown with a sign of one line or
-// with an end that has no sign.
+// How many lines of a long block are evidence (its first and its last), how many lines are shown before a sign of one
+// line, and how many with an end that has no sign.
 const (
 	headLines = 10
 	tailLines = 30
@@ -18,10 +18,10 @@ const (
 	lastLines = 5
 )
 
-// afterLines is how many lines of a stream are kept that follow the decisive one.
+// afterLines is how many lines after the decisive line are kept.
 const afterLines = 20
 
-// after returns the lines that follow the decisive one in its stream.
+// after returns the lines that follow the decisive line in its stream.
 func (s *suspect) after() []job.Line {
 	if s.stream == nil {
 		return nil
@@ -34,7 +34,8 @@ func (s *suspect) after() []job.Line {
 	return lines
 }
 
-// evidence returns the lines that prove a suspect. The decisive one is the last.
+// evidence returns the lines that prove a suspect. The decisive line comes last, and a record that explains it comes
+// after.
 func (s *suspect) evidence() []job.Line {
 	var lines []job.Line
 	switch {
@@ -60,7 +61,7 @@ func (s *suspect) evidence() []job.Line {
 	return lines
 }
 
-// lastWords returns the last line of the rank that is not a launcher's.
+// lastWords returns the last line of the rank's output that no launcher has printed.
 func (s *suspect) lastWords() string {
 	st := s.words()
 	if st == nil || st.rank < 0 {
@@ -69,8 +70,7 @@ func (s *suspect) lastWords() string {
 	return logtext.Short(message.Last(st.text), 120)
 }
 
-// words returns the stream with the rank's last words: stderr, or stdout if only launchers wrote to
-// stderr.
+// words returns the stream with the rank's last words: stderr, or stdout if only launchers wrote to stderr.
 func (s *suspect) words() *stream {
 	var best *stream
 	rank := func(st *stream) int {

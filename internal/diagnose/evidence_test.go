@@ -7,8 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// gang builds the evidence of an attempt, a fact at a time. Times are seconds
-// after some moment.
+// gang builds the evidence of an attempt step by step. Times are in seconds after a fixed moment.
 type gang struct{ job.Evidence }
 
 func at(seconds float64) time.Time {
@@ -29,7 +28,7 @@ func (g *gang) exit(rank int, seconds float64, e job.Exit) *gang {
 	return g
 }
 
-// says puts lines on a rank's stderr, all seen at the same time; 0 is unknown.
+// says adds lines on a rank's stderr, all seen at the same time. The time is not known if seconds is 0.
 func (g *gang) says(rank int, seconds float64, text string) *gang {
 	return g.lines(job.SourceStderr, host(rank), rank, job.LogName(rank, "err"), seconds, text)
 }
@@ -42,7 +41,7 @@ func (g *gang) kernel(host string, seconds float64, text string) *gang {
 	return g.lines(job.SourceKernel, host, -1, "", seconds, text)
 }
 
-// oomKills is a line that says that a host's count of out-of-memory kills has risen.
+// oomKills adds the record that a host's count of out-of-memory kills has risen.
 func (g *gang) oomKills(host string, seconds float64) *gang {
 	g.lines(job.SourceKernel, host, -1, "/proc/vmstat", seconds, "oom_kill count rose by 1 during the attempt")
 	g.Lines[len(g.Lines)-1].Reason = job.ReasonOOMKills

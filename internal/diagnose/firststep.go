@@ -9,9 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// firstStep returns the failure of an earlier step of a script that explains the failure of a later step. The
-// later failure is that something is missing: a file, a module, a command. The earlier step should have made it or
-// fetched it. firstStep returns later if there is no such failure.
+// firstStep returns the failure of an earlier step of a script that explains the suspect later. The suspect later says
+// that something is missing, such as a file, a module or a command, which the earlier step should have made or fetched.
+// firstStep returns later if it finds no such failure.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
 	if g := later.sign.EffectOf(st.Signs); g != nil && !st.log().Advances(g.To, later.sign.From) {
 		return m.suspect(st, g)
@@ -25,7 +25,7 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 		}
 		if steps.Fails(g.Rule) && (g.Plain && (steps.Tool(g.Title) || strings.Contains(g.Title, "(total=0,")) || (!g.Weak || g.Class != "") && !st.survived(g)) && !outlook.Recovers(g.Title) && (!steps.Warns(g.Title) || g.Rule.Category == job.CheckpointError) {
 			s := m.suspect(st, g)
-			if s.rule.Category == job.HostLost { // nothing else of the job was there
+			if s.rule.Category == job.HostLost { // no rank ran on that host
 				s.rule = rules.Named("ssh-failed")
 			}
 			return s

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// fromLogs returns the suspects of a member if it is not known how any rank ended.
+// fromLogs returns the suspects of a member if no rank's end is known.
 func (m *member) fromLogs() []*suspect {
 	var all []*suspect
 	for _, st := range m.streams {
@@ -40,10 +40,10 @@ func (m *member) ofLog(st *stream) []*suspect {
 	for _, g := range st.Signs {
 		s := m.suspect(st, g)
 		if g.Report != nil {
-			s.time = time.Time{} // the launcher learned of it later
+			s.time = time.Time{} // the launcher learned of the end later
 		}
 		switch {
-		case g.Weak && (st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || st.leftAlike()), st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
+		case g.Weak && (st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || st.leftAlike()), st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g), st.scriptWentOn(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
 			if st.cutShort(g) {
 				all = append(all, s)
@@ -55,7 +55,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Class == rule.CutOff })) {
-		for _, s := range past { // one of them was the end after all
+		for _, s := range past { // one of them ended the program after all
 			if s.confidence /= 2; !s.sign.Plain || s.rule.Category == job.CPUOOM || !outlook.Recovers(s.sign.Title) {
 				all = append(all, s)
 			}
@@ -68,7 +68,8 @@ func (m *member) ofLog(st *stream) []*suspect {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			if all = append(all, said); st.mixed || said.rule.Is(rule.Cascade) && st.log().Failed() { // other ranks may have said the same before
+			// Other ranks may have said the same earlier.
+			if all = append(all, said); st.mixed || said.rule.Is(rule.Cascade) && st.log().Failed() {
 				all = append(all, m.messages(st, false)...)
 			}
 			return all
@@ -78,21 +79,22 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if (st.mixed || len(all) == 0 && st.log().Failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st, !st.mixed)...)
 	}
-	if slices.ContainsFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" }) { // a worker that uses too much memory is started again
+	// A worker that used too much memory was started again, so that its log goes on.
+	if slices.ContainsFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" }) {
 		for _, s := range past {
 			if s.rule.Category == job.CPUOOM {
 				return []*suspect{s}
 			}
 		}
 	}
-	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
+	if slices.ContainsFunc(all, (*suspect).crashed) { // the report that a worker was lost follows from its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
 	}
 	if st.mixed || len(all) == 0 || verdict(all) != nil {
 		return all
 	}
 	best := all[0]
-	for _, s := range all[1:] { // of several exceptions the last, of other signs the first
+	for _, s := range all[1:] { // prefer the last of several exceptions, but the first of other signs
 		if d := cmp.Compare(s.tier(), best.tier()); d < 0 || d == 0 && (s.merit() < best.merit() || s.merit() == best.merit() && python(s.sign) && !s.rule.Is(rule.Cascade)) {
 			best = s
 		}
@@ -100,18 +102,18 @@ func (m *member) ofLog(st *stream) []*suspect {
 	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
 }
 
-// cutShort reports whether the logs show that the program did not end well after it, or the program that supervises it,
-// said that it is stopped early.
+// cutShort reports whether the logs show a failure after the sign, which says that the program is stopped early: the
+// program or its supervisor did not end well.
 func (s *stream) cutShort(g *sign.Sign) bool {
 	failed := func(o *stream) bool {
 		return o.log().Failed() || o != s && (o.reportedEnd() >= 0 || outlook.StopCode(o.text[len(o.text)-1]))
 	}
-	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
+	return outlook.StopCode(s.text[g.At]) || s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
 		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], outlook.StopCode)
 }
 
-// loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
-// after it, and an exception ended the program later.
+// loggedBefore reports whether three things happened in this order: the program logged the error of the sign, it logged
+// that it does something else, and an exception ended it.
 func (s *stream) loggedBefore(g *sign.Sign) bool {
 	if level, _ := message.Record(s.text[g.From]); !g.Plain || level != message.Error || s.mixed {
 		return false
@@ -128,6 +130,17 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 		}
 	}
 	return false
+}
+
+// scriptWentOn reports whether a sign is what a shell says about a command of a script, and the script started a program
+// after it that ended with an exception.
+func (s *stream) scriptWentOn(g *sign.Sign) bool {
+	return g.OfScript() && slices.ContainsFunc(s.beside, func(o *stream) bool {
+		return slices.ContainsFunc(o.Signs, func(later *sign.Sign) bool {
+			exception := later.Class != "" && later.Class != rule.Message && !later.Rule.Is(rule.Cascade) && !later.Caught(o.text)
+			return exception && o.lines[later.From].Line > s.lines[g.To-1].Line
+		})
+	})
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other
@@ -156,11 +169,11 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 	return all
 }
 
-// maxMessages bounds how many error messages of one log are looked at.
+// maxMessages is the largest number of error messages of one log that become suspects.
 const maxMessages = 50
 
-// wentOn reports whether a suspect is a plain line, and its log shows much ordinary output and no error after the last
-// sign of the same kind.
+// wentOn reports whether a suspect is a plain line after which its program went on: after the last sign of the same
+// kind, the log shows much ordinary output and no error.
 func (s *suspect) wentOn() bool {
 	if s.stream == nil || !s.sign.Plain || s.rule.Is(rule.Verdict) {
 		return false
@@ -180,7 +193,7 @@ func (s *suspect) wentOn() bool {
 	return st.Plain[len(st.text)]-st.Plain[end] >= muchOutput && !slices.ContainsFunc(st.marks()[end:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
 }
 
-// muchOutput is how many ordinary lines are much output.
+// muchOutput is how many ordinary lines count as much output.
 const muchOutput = 12
 
 // crashed reports whether a suspect is the crash of a process.
@@ -188,29 +201,27 @@ func (s *suspect) crashed() bool {
 	return s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess
 }
 
-// The tiers of suspects if only logs are known. A suspect of a lower tier counts more, regardless
-// of its time.
+// The tiers of suspects if only logs are known. A suspect of a lower tier counts more, whatever its time.
 const (
 	tierCause   = iota // says what went wrong
 	tierGeneric        // an exception or message that says little
-	tierPeer           // may come from another rank
+	tierPeer           // a failure that another rank may have caused
 	tierKilled         // a process was killed from outside
-	tierWait           // waited for another rank, or was refused by it
-	tierAbort          // ended itself
+	tierWait           // the rank waited for another rank, or another rank refused its connection
+	tierAbort          // the rank ended itself
 	tierCascade        // another consequence
-	tierEnded          // was ended by the launcher, the batch system or a watchdog
-	tierMute           // a code
+	tierEnded          // the launcher, the batch system or a watchdog ended the rank
+	tierMute           // only an exit code
 )
 
-// inTable reports whether a suspect is the report in torchrun's table of failures that a signal has ended a rank. torchrun
-// makes the table before it ends the other ranks itself.
+// inTable reports whether a suspect is a row of torchrun's table of failures which says that SIGTERM ended a rank.
+// torchrun makes the table before it ends the other ranks, so that the signal came from elsewhere.
 func (s *suspect) inTable() bool {
 	return s.sign != nil && s.sign.Report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.From:min(len(s.stream.text), s.sign.To+reporterLines)], tableSignal.MatchString)
 }
 
 var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) received by PID \d+`)
 
-// tier returns the tier of a suspect.
 func (s *suspect) tier() int {
 	r := s.rule
 	switch {
@@ -240,8 +251,7 @@ func (s *suspect) tier() int {
 	return tierCause
 }
 
-// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the
-// first.
+// chooseFromLogs returns the cause among the suspects of logs: the first of those with the lowest tier.
 func chooseFromLogs(all []*suspect) *suspect {
 	if v := verdict(all); v != nil {
 		return explained(v, all)
@@ -258,9 +268,8 @@ func chooseFromLogs(all []*suspect) *suspect {
 	return lowest(explained(lowest(cancelled(best, all), all), all), all)
 }
 
-// explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
-// a monitor's report of a faulty GPU. If a rank called MPI_Abort, it may be the exception of that
-// rank.
+// explained returns the suspect that explains best, or best if there is none. For instance, a monitor's report of a
+// faulty GPU explains a GPU error that a program saw, and a rank's exception explains why that rank called MPI_Abort.
 func explained(best *suspect, all []*suspect) *suspect {
 	if best == nil {
 		return nil
@@ -293,10 +302,10 @@ func explained(best *suspect, all []*suspect) *suspect {
 	return best
 }
 
-// shutDown is what Kubernetes says of a node that it shuts down, and not of one that is gone.
+// shutDown matches what Kubernetes says of a node that it shuts down. It does not match reports of a node that is gone.
 var shutDown = textmatch.New(`NodeShutdown|[Nn]ode is shutting down|TerminationByKubelet`)
 
-// lowest returns, of the ranks that failed with the same words as s, the lowest.
+// lowest returns the suspect of the lowest rank that failed with the same words as s.
 func lowest(s *suspect, all []*suspect) *suspect {
 	if s == nil || s.rank < 0 {
 		return s
@@ -309,8 +318,7 @@ func lowest(s *suspect, all []*suspect) *suspect {
 	return s
 }
 
-// verdict returns what the system that runs the job says about the job, unless the program has
-// failed before.
+// verdict returns what the system that runs the job says about the job, unless the program failed earlier.
 func verdict(all []*suspect) *suspect {
 	var first *suspect
 	for _, s := range all {
@@ -324,7 +332,8 @@ func verdict(all []*suspect) *suspect {
 	return first
 }
 
-// prior reports whether s comes before another sign, or is a verdict of which it is not known whether it does.
+// prior reports whether s comes before another suspect. If their order is not known and only one of them is a verdict,
+// the verdict counts as the first.
 func (s *suspect) prior(than *suspect) bool {
 	if s.stream != nil && than.stream != nil && (s.time.IsZero() || than.time.IsZero()) && s.stream.lines[0].File != than.stream.lines[0].File && s.rule.Is(rule.Verdict) != than.rule.Is(rule.Verdict) {
 		return s.rule.Is(rule.Verdict)
@@ -332,8 +341,8 @@ func (s *suspect) prior(than *suspect) bool {
 	return before(s, than)
 }
 
-// cancelled returns the report that the batch system cancelled the job, if it comes before best in the same log,
-// and best only shows that ranks lost one another.
+// cancelled returns the batch system's report that it cancelled the job, if best may follow from that: the report comes
+// before best in the same log, or best is an end by SIGTERM. Otherwise cancelled returns best.
 func cancelled(best *suspect, all []*suspect) *suspect {
 	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rule.Cascade) {
 		return best
@@ -346,13 +355,13 @@ func cancelled(best *suspect, all []*suspect) *suspect {
 	return best
 }
 
-// placeBefore reports whether a stands before b in one log.
+// placeBefore reports whether a is above b in the same log.
 func placeBefore(a, b *suspect) bool {
 	x, y := a.stream.lines[a.sign.From], b.stream.lines[b.sign.From]
 	return x.File == y.File && x.Line < y.Line
 }
 
-// repeated reports whether an exception soon after a plain line says the same as the line.
+// repeated reports whether s is a plain line, and an exception soon after it says the same.
 func repeated(s *suspect, all []*suspect) bool {
 	return s.sign.Plain && slices.ContainsFunc(all, func(o *suspect) bool {
 		return !o.sign.Plain && o.rule.Signature == s.rule.Signature && o.sign.From >= s.sign.To && o.sign.From <= s.sign.To+adjacentLines

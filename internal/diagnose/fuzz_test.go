@@ -17,8 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// arrange deals the lines of a text out to the streams of a gang, as seed says,
-// and ends its ranks.
+// arrange distributes the lines of a text over the streams of a gang and ends its ranks, as seed decides.
 func arrange(text string, seed uint64) job.Evidence {
 	r := rand.New(rand.NewPCG(seed, 1))
 	ranks := 1 + r.IntN(4)
@@ -50,7 +49,7 @@ func arrange(text string, seed uint64) job.Evidence {
 	return e
 }
 
-// shuffled mixes the streams of e anew; each keeps its own order.
+// shuffled interleaves the streams of e in another way. The lines of each stream keep their order.
 func shuffled(e job.Evidence, seed uint64) job.Evidence {
 	type key struct {
 		source     job.Source
@@ -95,8 +94,10 @@ func FuzzDiagnose(f *testing.F) {
 		}
 		f.Add(string(data[:min(len(data), 4000)]), uint64(i))
 	}
-	f.Add("ERROR: \nStacktrace:\nERROR: \n", uint64(59))                                                            // an exception without a word
-	f.Add("oom_kill event\ncgroup out-of\xf1memory handler\nsrun: error: \x1b: task 0: Out Of Memory", uint64(102)) // a host of no name
+	// An exception without a word.
+	f.Add("ERROR: \nStacktrace:\nERROR: \n", uint64(59))
+	// A host without a name.
+	f.Add("oom_kill event\ncgroup out-of\xf1memory handler\nsrun: error: \x1b: task 0: Out Of Memory", uint64(102))
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		e := arrange(text, seed)
 		before, err := json.Marshal(e)
@@ -140,7 +141,7 @@ func FuzzReadLog(f *testing.F) {
 		if len(physical[len(physical)-1]) == 0 {
 			physical = physical[:len(physical)-1]
 		}
-		parts := map[int]int{} // from the number of a line to how many lines it was read as
+		parts := map[int]int{} // by the number of a line, how many lines it was read as
 		for _, l := range lines {
 			parts[l.Line]++
 		}

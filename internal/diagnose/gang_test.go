@@ -77,7 +77,7 @@ func TestNothingFailed(t *testing.T) {
 	}
 }
 
-// Lines that only the Outcome has are looked at as well.
+// TestLinesOfOutcome checks that lines which only the Outcome has count as evidence, too.
 func TestLinesOfOutcome(t *testing.T) {
 	e := four().says(1, 10, raise("KeyError: 'a'")).exit(1, 11, failed).Evidence
 	e.Outcome.Lines, e.Lines = e.Lines, nil
@@ -119,8 +119,7 @@ func TestCascade(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreNoSilence: where the last words are quoted it is not said that
-// nothing tells why.
+// TestLastWordsAreNoSilence checks that a text that quotes the last words does not say that nothing tells why.
 func TestLastWordsAreNoSilence(t *testing.T) {
 	got := Diagnose(four().says(0, 10, "the grid has no points").exit(0, 10.1, failed).Evidence).Text
 	if want := `rank 0 on h1: ended with code 1; its last words are "the grid has no points"; its output is in rank-0000.err`; got != want {
@@ -165,22 +164,21 @@ func TestWorldSize(t *testing.T) {
 		if got != want || got && l.Text != text {
 			t.Errorf("worldsize.Find(%q) = %q, %v", text, l.Text, got)
 		}
-		e.Ranks = 16 // more than any asks for
+		e.Ranks = 16 // more than any of them asks for
 		if _, got := worldsize.Find(e); got {
 			t.Errorf("worldsize.Find(%q) of 16 ranks", text)
 		}
 	}
 }
 
-// TestTooFewRanks: a rank whose last words, exception or error message ask for more
-// ranks than the gang has failed for want of them.
+// TestTooFewRanks checks ranks whose last words, exception or error message ask for more ranks than the gang has.
 func TestTooFewRanks(t *testing.T) {
 	for _, c := range []struct {
 		ranks    int
 		text     string
-		want     string // the program needs ...
+		want     string // the text after "the program needs"; empty if it needs no further ranks
 		n        string
-		category job.Category // of what is none
+		category job.Category // the category if want is empty
 	}{
 		{2, "this needs at least 4 ranks", "at least 4 ranks", "4", ""},
 		{1, "this needs at least 4 ranks", "at least 4 ranks", "4", ""},

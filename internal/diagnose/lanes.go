@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 )
 
-// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
+// ranksOf returns the rank of each line of a log whose lines are marked with their ranks, or nil.
 func (s *stream) ranksOf() []int {
 	if !s.known.laned && s.rank < 0 && !s.records() {
 		s.known.lanes = logtext.Lanes(s.text)
@@ -18,8 +18,8 @@ func (s *stream) ranksOf() []int {
 	return s.known.lanes
 }
 
-// closing finds the lines that all ranks of a log print when they end. It returns the line number of the first of these
-// lines, or -1 if there are none.
+// closing returns the line number of the first of the lines that all ranks of a log print when they end, or -1 if there
+// are no such lines.
 func (s *stream) closing() int {
 	if s.known.closed {
 		return s.known.closing
@@ -47,12 +47,13 @@ func (s *stream) closing() int {
 	return s.known.closing
 }
 
-// works reports whether a line is one of a program that does its work: no part of a sign of failure, and no error.
+// works reports whether line i may come from a program that does its work: it belongs to no sign of failure and
+// announces no error.
 func (s *stream) works(i int) bool {
 	return s.marks()[i]&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long) == 0 && outlook.Ordinary(s.text[i])
 }
 
-// leftAlike reports whether all of several ranks of a log end with the same words: none of them ended before the others.
+// leftAlike reports whether a log has several ranks and all of them end with the same words, so that none ended early.
 func (s *stream) leftAlike() bool {
 	end, ranks := s.text[len(s.text)-1], 0
 	for _, o := range s.beside {
@@ -64,11 +65,11 @@ func (s *stream) leftAlike() bool {
 	return s.rank >= 0 && ranks > 1
 }
 
-// lastWords is how many of the last lines of a rank show how it ends.
+// lastWords is how many lines at the end of a rank's output show how the rank ends.
 const lastWords = 50
 
-// lanesGoOn reports whether the rank that has printed a sign goes on with its work, as the marks of the lines show. If the
-// sign has no mark, all ranks must go on.
+// lanesGoOn reports whether the rank that printed a sign goes on with its work, if the lines are marked with their
+// ranks. If the line of the sign has no mark, all ranks must go on.
 func (s *stream) lanesGoOn(g *sign.Sign) bool {
 	lanes := s.ranksOf()
 	if lanes == nil || g.Report != nil || g.Rule.Is(rule.Verdict) {

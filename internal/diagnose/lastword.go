@@ -12,15 +12,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// If a line that a rule knows and the program's own error message are no farther apart than this,
-// in one stream or in two, they are about the same failure.
+// A line that matches a rule and the program's own error message are about the same failure if at most so many lines
+// separate them in one stream, or at most so much time in two streams.
 const (
 	adjacentLines = 10
 	adjacentTime  = 250 * time.Millisecond
 )
 
-// said returns the member's own error message if it was its last message: no stream shows further
-// work after it.
+// said returns the member's own error message if it was its last message, so that no stream shows work after it.
 func (m *member) said() *suspect {
 	var best *suspect
 	for _, st := range m.streams {
@@ -37,8 +36,8 @@ func (m *member) said() *suspect {
 	return best
 }
 
-// betterSaid reports whether one message of a rank is better than another: one that a rule knows,
-// then one on stderr, then the later one.
+// betterSaid reports whether s is a better message of a rank than another. A message that a rule knows is better than
+// others; then a message on stderr is; then the later one.
 func (s *suspect) betterSaid(than *suspect) bool {
 	rank := func(s *suspect) int {
 		n := 0
@@ -75,7 +74,8 @@ func (m *member) advanced(st *stream, g *sign.Sign) bool {
 	return false
 }
 
-// spoken returns what a rank that ended itself without an error message said last, if its last words tell the category.
+// spoken returns a suspect made from the last words of a rank that ended itself without an error message, if these
+// words tell the category. Otherwise it returns s.
 func (s *suspect) spoken(members []*member) *suspect {
 	if !s.rule.Is(rule.Mute) || s.signal != 0 || s.rank < 0 {
 		return s
@@ -83,7 +83,7 @@ func (s *suspect) spoken(members []*member) *suspect {
 	for _, m := range members {
 		for _, st := range m.streams {
 			to := len(st.text)
-			if st == s.stream && m.rank < 0 { // the report stands in the output of all ranks
+			if st == s.stream && m.rank < 0 { // the launcher's report is in the output of all ranks
 				to = s.sign.From
 			} else if m.rank != s.rank {
 				continue
@@ -100,14 +100,14 @@ func (s *suspect) spoken(members []*member) *suspect {
 	return s
 }
 
-// tellsMore reports whether a program's own error message says more than the strongest other sign
-// of its rank. That is so if the other sign is only a consequence of the rank's end, or a line that
-// was printed long before.
+// tellsMore reports whether a program's own error message says more than strong, the strongest other sign of its rank.
+// That is so if strong only follows from the rank's end, or was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
 	case strong == nil || strong.rule.Is(rule.Mute) && (strong.sign.Plain || strong.sign.Report != nil), strong.rule.Is(rule.Cascade) && strong.rule.Is(rule.Generic):
 		return true
-	case strong.rule.Category == job.Killed && strong.sign.Report != nil && outlook.Stops(s.sign.Title): // the launcher killed the ranks after it
+	// The launcher killed the ranks after the message.
+	case strong.rule.Category == job.Killed && strong.sign.Report != nil && outlook.Stops(s.sign.Title):
 		return true
 	case !strong.sign.Plain:
 		return false

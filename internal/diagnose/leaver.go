@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// leaver returns the rank that has ended with code 0 before another rank lost its connection to it, as a suspect:
-// others still needed it. It returns s if s is not such a loss, or if no rank has ended before.
+// leaver returns a suspect for the rank that ended with code 0 although other ranks still needed it, if s is the loss
+// of a connection and that rank ended before it. Otherwise it returns s.
 func leaver(s *suspect, members []*member) *suspect {
 	if s.rule.Category != job.NetworkError || !s.rule.Is(rule.Cascade) || s.exit == nil || s.exit.Time.IsZero() {
 		return s

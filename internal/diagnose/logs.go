@@ -21,7 +21,7 @@ func Logs(book *rule.Book, e job.Evidence) job.Cause {
 	return c
 }
 
-// saysFailed reports whether a log says that the job failed, without a reason.
+// saysFailed reports whether a log says that the job failed, even without a reason.
 func saysFailed(e job.Evidence, book *rule.Book) bool {
 	members, _ := sortOut(e, book)
 	return slices.ContainsFunc(members, func(m *member) bool {

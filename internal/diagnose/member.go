@@ -13,34 +13,34 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A sign counts as the last sign of a stream if at most this many ordinary lines follow it. For a
-// weak sign, the limit is lower.
+// A sign counts as the last sign of a stream if at most so many ordinary lines follow it. The limit for a weak sign is
+// lower.
 const (
 	trail     = 50
 	weakTrail = 25
 )
 
-// Times between what belongs together.
+// How far apart in time two things that belong together may be.
 const (
 	together = time.Minute      // two signs of one death
 	linger   = 2 * time.Minute  // a plain line and the end that it explains
-	watchdog = 15 * time.Minute // the same for a Cascade: watchdogs wait long
+	watchdog = 15 * time.Minute // the same for a Cascade, because watchdogs wait long
 )
 
-// member is one rank with all that is known of it. Rank -1 has what belongs to no rank.
+// member is one rank, with all that is known of it. The member with rank -1 has what belongs to no rank.
 type member struct {
 	rank    int
 	host    string
-	exit    *job.Exit // nil when not known
-	order   int       // in which its end was seen
+	exit    *job.Exit // nil if not known
+	order   int       // the place of its end among the ends of all ranks
 	streams []*stream
 }
 
-// suspect is what may be the cause of the attempt's failure.
+// suspect is a possible cause of the attempt's failure.
 type suspect struct {
 	rule       *rule.Rule
 	sign       *sign.Sign
-	stream     *stream // nil when the end of the rank is the only sign
+	stream     *stream // nil if the end of the rank is the only sign
 	rank       int
 	host       string
 	pid        int
@@ -51,14 +51,13 @@ type suspect struct {
 	confidence float64
 	exit       *job.Exit
 	member     *member
-	record     *job.Line // a host's record that explains it
-	// beside is true if gangrun ended the rank. Its output then explains only a mute end of
-	// another rank.
+	record     *job.Line // a host's record that explains the suspect
+	// beside is true if gangrun ended the rank. The rank's output then explains only a mute end of another rank.
 	beside bool
 }
 
-// suspects returns the suspects that the member's own signs give. There are none if it ended well.
-// If its end is not known, but that of other ranks is, it must have a strong sign.
+// suspects returns the suspects that follow from the member's own signs. There are none if the rank ended well. If the
+// ends of other ranks are known but not its own, it must have a strong sign.
 func (m *member) suspects(live bool) []*suspect {
 	if m.exit != nil && m.exit.Good() {
 		return nil
@@ -77,7 +76,7 @@ func (m *member) suspects(live bool) []*suspect {
 		}
 		return nil
 	}
-	if m.exit.Stopped { // only its own output counts, not how it ended
+	if m.exit.Stopped { // only what the rank printed counts, not how it ended
 		if strong != nil && !strong.sign.Plain && strong.rule.Category != job.Killed {
 			return []*suspect{strong}
 		}
@@ -101,12 +100,12 @@ func (m *member) suspects(live bool) []*suspect {
 	return []*suspect{end}
 }
 
-// crash reports whether a rule is about an end that no other rank can cause.
+// crash reports whether a rule is about a crash, which no other rank can cause.
 func crash(r *rule.Rule) bool {
 	return len(r.Ends.Signals) > 0 && !r.Is(rule.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
 }
 
-// best chooses among the signs of a member: the sign that it ended with, or a weak one near the end.
+// best returns the best of the member's signs that it may have ended with, and the best of its weak signs near the end.
 func (m *member) best() (strong, weak *suspect) {
 	for _, st := range m.streams {
 		s, w := m.ofStream(st)
@@ -125,7 +124,7 @@ func better(a, b *suspect) *suspect {
 	return a
 }
 
-// merit orders the signs of one rank: lower is better.
+// merit orders the signs of one rank. A lower value is better.
 func (s *suspect) merit() int {
 	n := 0
 	if s.rule.Is(rule.Cascade) {
@@ -138,10 +137,10 @@ func (s *suspect) merit() int {
 		n++
 	}
 	if s.sign.Plain && s.member.rank >= 0 {
-		n += 5 // libraries print much; what a rank's exception says counts more
+		n += 5 // libraries print much; a rank's exception counts more
 	}
 	if s.sign.Report != nil && s.rule.Is(rule.Generic) && s.rule.Category != job.Killed {
-		n += 6 // it says how the process ended, but not why
+		n += 6 // a report says how the process ended, but not why
 	}
 	return n
 }
@@ -166,7 +165,7 @@ func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 		} else {
 			near = near && m.quietAfter(st, g, trail) && !m.outlived(st, g)
 		}
-		if st.lines[0].Source == job.SourceErrorFile { // exact, however much the rank has printed since
+		if st.lines[0].Source == job.SourceErrorFile { // exact, whatever the rank printed later
 			near = m.exit == nil || m.exit.Time.IsZero() || m.exit.Time.Sub(st.time(g.At)) <= watchdog
 		}
 		if !near {
@@ -174,7 +173,7 @@ func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 			continue
 		}
 		end = g.From
-		// Of several exceptions the last, of other signs the first.
+		// Prefer the last of several exceptions, but the first of other signs.
 		if strong == nil || s.merit() < strong.merit() || s.merit() == strong.merit() && !python(g) {
 			strong = s
 		}
@@ -184,7 +183,7 @@ func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
 
-// outlived reports whether the member lived for long after a plain line.
+// outlived reports whether the member went on for a long time after a plain line or an error message.
 func (m *member) outlived(st *stream, g *sign.Sign) bool {
 	if m.exit == nil || !g.Plain && g.Class != rule.Message || m.exit.Time.IsZero() || st.time(g.At).IsZero() {
 		return false
@@ -196,8 +195,8 @@ func (m *member) outlived(st *stream, g *sign.Sign) bool {
 	return m.exit.Time.Sub(st.time(g.At)) > limit
 }
 
-// quietAfter reports whether the member's other streams printed nothing more after about the time
-// when the sign appeared.
+// quietAfter reports whether the member's other streams have at most limit ordinary lines that were printed more than a
+// second after the sign.
 func (m *member) quietAfter(st *stream, g *sign.Sign, limit int) bool {
 	seen := st.time(g.At)
 	if seen.IsZero() {
@@ -256,21 +255,22 @@ func (m *member) suspect(st *stream, g *sign.Sign) *suspect {
 	return s
 }
 
-// namesOther are the categories whose rules name the rank at fault. That rank is not the one that
-// prints the message.
+// namesOther has the categories whose rules name the rank at fault, which is another rank than the one that prints the
+// message.
 var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost: true, job.Straggler: true, job.Hang: true}
 
-// reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.
+// reporter returns the rank that Open MPI names near an MPI error, or -1.
 func (s *stream) reporter(g *sign.Sign) int {
 	return endreport.Reporter(s.text[max(0, g.From-reporterLines):min(len(s.text), g.To+reporterLines)])
 }
 
-// reporterLines is how far from an error the line is that names its rank.
+// reporterLines is how many lines before and after an error may name its rank.
 const reporterLines = 4
 
-// before reports whether a was seen before b, as far as that is known.
+// before reports whether a was seen before b, as far as their order is known.
 func before(a, b *suspect) bool {
-	if unstarted(a) && unstarted(b) { // mostly for the same reason: gangrun ended the gang because of the first that was reported
+	// Both mostly have the same reason. gangrun ended the gang because of the failure that was reported first.
+	if unstarted(a) && unstarted(b) {
 		return a.order < b.order
 	}
 	if !a.time.IsZero() && !b.time.IsZero() && !a.time.Equal(b.time) {

@@ -14,7 +14,7 @@ const (
 	qeError     = "     Reading input from si.in\n\n %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%\n     Error in routine  read_namelists (1):\n" +
 		"      bad line in namelist &electrons: \" conv_thrr=1d-8\" (error could be in the previous line)\n %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%\n\n     stopping ..."
 	qeText = `Error in routine read_namelists (1): bad line in namelist &electrons: " conv_thrr=1d-8" (error could be in the previous line)`
-	// What mpirun prints after MPI_Abort.
+	// aborting is what mpirun prints after MPI_Abort.
 	aborting = "--------------------------------------------------------------------------\nMPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n\n" +
 		"NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\nYou may or may not see output from other processes, depending on\nexactly when Open MPI kills them.\n" +
 		"--------------------------------------------------------------------------"
@@ -23,7 +23,7 @@ const (
 
 var abort = job.Exit{Code: 1, Aborted: true}
 
-// TestOwnMessages: the texts of programs as they print them, and what is said of them.
+// TestOwnMessages checks the messages that programs print, and the texts of the causes.
 func TestOwnMessages(t *testing.T) {
 	for name, c := range map[string]struct{ text, want, artefact string }{
 		"lammps":                 {lammpsError, "incorrect-inputs ERROR: Unrecognized pair style 'foo' (src/force.cpp:278); Last command: pair_style foo", ""},
@@ -98,7 +98,7 @@ const nwchemNoFile = ` Attempting to read a basis set from a  non-existing file:
 
  For further details see manual section:`
 
-// examlExists is what ExaML prints where an earlier run wrote.
+// examlExists is what ExaML prints if an earlier run has left its output.
 const examlExists = "\nThis is ExaML FINE-GRAIN MPI Process Number: 0\nExaML output files with the run ID <run1> already exist \nin directory /data/tree/ ...... exiting"
 
 const cp2kError = ` *******************************************************************************
@@ -112,7 +112,7 @@ const cp2kError = ` ************************************************************
  * / \                                                       qs_scf.F:246 *
  *******************************************************************************`
 
-// TestAnnounces: what message.Announces an error, and what only holds the word.
+// TestAnnounces checks which lines announce an error, and which only contain such a word.
 func TestAnnounces(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ERROR: x": true, "Error: x": true, "error: x": true, "fatal: x": true, "Fatal error: x": true, "FATAL ERROR: x": true, "prog: error: x": true,
@@ -135,8 +135,7 @@ func TestAnnounces(t *testing.T) {
 	}
 }
 
-// TestContinuedLine: a line that a rule knows is quoted with the line on which its
-// sentence ends.
+// TestContinuedLine checks that a line that matches a rule is quoted together with the line that ends its sentence.
 func TestContinuedLine(t *testing.T) {
 	const arm = "[0] ARMCI Error: 0:bas_tag_lib: failed opening basis file:"
 	for _, c := range []struct {
@@ -163,8 +162,8 @@ func TestContinuedLine(t *testing.T) {
 	}
 }
 
-// TestWhoSpoke: the rank that said why the gang ended is blamed, and a message that was
-// not the last word of a rank that ended itself is no cause.
+// TestWhoSpoke checks that the rank is blamed which said why the gang ended. A message is no cause if it was not the
+// last word of a rank that ended itself.
 func TestWhoSpoke(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -232,8 +231,7 @@ func TestEvidenceOfMessage(t *testing.T) {
 	}
 }
 
-// TestAfter: a cause has the lines that follow the decisive one, to the end of the
-// output or as many as are bearable.
+// TestAfter checks the lines of a cause that follow the decisive line, up to the end of the output or up to a limit.
 func TestAfter(t *testing.T) {
 	message := "ERROR: the grid has no points\n   detail 0\n   detail 1\nsee http://docs.example.org/grid\n\n"
 	truncated := "Abort(268574734) on node 1 (rank 1 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:\ninternal_Recv(127): MPI_Recv(buf=0x7ffd, count=4, MPI_CHAR) failed"
@@ -256,8 +254,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestTwiceInOneLog: what a rank has had mpirun print, and mpirun's log that holds
-// it, are not mixed.
+// TestTwiceInOneLog checks that two copies of a text, one of them printed by mpirun and one in mpirun's log, are not
+// mixed.
 func TestTwiceInOneLog(t *testing.T) {
 	const text = "[h1:1] *** An error occurred in MPI_Recv\n[h1:1] *** MPI_ERR_TRUNCATE: message truncated\n[h1:1] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,"
 	g := four().lines(job.SourceStderr, "h1", 0, "mpirun.log", 10, text)
@@ -270,8 +268,7 @@ func TestTwiceInOneLog(t *testing.T) {
 	}
 }
 
-// A log alone, as mpirun wrote it: the message is the cause, and the launcher says whose
-// it is.
+// TestMessageInLog checks a log of mpirun alone. The message is the cause, and mpirun names its rank.
 func TestMessageInLog(t *testing.T) {
 	lines, err := readLog("job.log", strings.NewReader(lammpsError+"\n"+aborting+"\n"))
 	if err != nil {
@@ -317,7 +314,7 @@ func TestUnclear(t *testing.T) {
 	}
 }
 
-// numpyAdvice is how NumPy says that one of its own modules cannot be imported.
+// numpyAdvice returns NumPy's report that one of its own modules cannot be imported.
 func numpyAdvice(reason string) string {
 	return `Traceback (most recent call last):
   File "/usr/lib/python3/dist-packages/numpy/core/__init__.py", line 23, in <module>
@@ -361,7 +358,7 @@ func TestReasonBehindAdvice(t *testing.T) {
 		"No module named 'numpy.core._multiarray_umath'":                                                "module-missing numpy.core._multiarray_umath",
 	} {
 		whole := numpyAdvice(reason)
-		_, last, _ := strings.Cut(whole, "another exception occurred:\n\n") // a program that shows no context
+		_, last, _ := strings.Cut(whole, "another exception occurred:\n\n") // as from a program that shows no context
 		for _, text := range []string{whole, last, strings.ReplaceAll(last, "ImportError: \n", "ImportError: Unable to import required dependencies:\nnumpy: \n")} {
 			got := Diagnose(rankOne(text))
 			sane(t, got)
@@ -372,7 +369,7 @@ func TestReasonBehindAdvice(t *testing.T) {
 	}
 }
 
-// Looking for messages takes no longer for lines that are made to be hard.
+// TestMessageOfHardLines checks that the search for messages is not slow in lines that are made to slow it down.
 func TestMessageOfHardLines(t *testing.T) {
 	var lines []string
 	for range message.Reach * 2 {

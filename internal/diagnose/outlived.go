@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// asOne gives each stream the whole job, which is put together when it is first needed.
+// asOne gives each stream a function that returns the whole job. The job is put together when it is first needed.
 func asOne(all []*stream) {
 	whole := sync.OnceValue(func() *finish.Job {
 		var lines []finish.Line
@@ -40,7 +40,7 @@ func asOne(all []*stream) {
 	}
 }
 
-// outlived reports whether the whole job shows that it came to a good end after a sign of failure.
+// outlived reports whether the logs of the whole job show that the job ended well after a sign of failure.
 func (s *stream) outlived(g *sign.Sign) bool {
 	if s.whole == nil || s.lines[g.At].Line == 0 {
 		return false
@@ -74,8 +74,8 @@ func (s *stream) excused(g *sign.Sign) bool {
 	return !g.Plain && !g.Native && g.Report == nil && g.Class != rule.Message && g.To < len(s.text) && s.marks()[g.To]&(outlook.Bad|outlook.Error) == 0 && outlook.Recovers(s.text[g.To])
 }
 
-// workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the
-// sign. A program that says that it stops must do more than one that has only been refused something.
+// workAfter returns how many lines must count work after a sign before a good last word of the job outweighs the sign.
+// A program that says that it stops must count more work than a program that only reports an error.
 func (s *stream) workAfter(g *sign.Sign, helper bool) int {
 	switch {
 	case outlook.Stops(g.Title) || outlook.Ends(g.Title) && !outlook.Recovers(g.Title), helper:

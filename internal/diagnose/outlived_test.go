@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/logset"
 )
 
-// TestOutlived: what shows that a job came to a good end after a line that looks like its failure, and what only
-// seems to show it.
+// TestOutlived checks jobs that ended well after a line that looks like their failure, and jobs that only seem to have
+// ended well.
 func TestOutlived(t *testing.T) {
 	const head = "solver 3.2 starts\n  grid 64 x 64\n  scheme upwind\n"
 	const steps = "step 1 loss 3\nstep 2 loss 2\nstep 3 loss 1\nstep 4 loss 1\n"

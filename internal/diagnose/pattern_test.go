@@ -7,7 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Patterns are compiled when they are used, so a wrong one must be found here.
+// TestPatternsCompile finds patterns that do not compile. Otherwise they would be compiled only when they are first
+// used.
 func TestPatternsCompile(t *testing.T) {
 	compile := func(what string, p *textmatch.Pattern) {
 		defer func() {

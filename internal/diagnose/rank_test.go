@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/logset"
 )
 
-// ofRank repeats a text for each rank, with its number in the place of {}.
+// ofRank repeats a text for each of n ranks, with the number of the rank in the place of {}.
 func ofRank(n int, text string) string {
 	var b strings.Builder
 	for r := range n {
@@ -22,7 +22,7 @@ func ofRank(n int, text string) string {
 	return b.String()
 }
 
-// raised is a traceback whose lines begin with a tag.
+// raised returns a traceback whose lines begin with a tag.
 func raised(tag, title string) string {
 	var b strings.Builder
 	for _, l := range []string{"Traceback (most recent call last):", `  File "/w/fit.py", line 31, in <module>`, "    main()", title} {
@@ -35,7 +35,7 @@ const (
 	keyError = "KeyError: 'lr_head'"
 )
 
-// TestRank: the rank at fault is found in the forms in which launchers and programs name ranks.
+// TestRank checks that the root-cause rank is found in the various forms in which launchers and programs name ranks.
 func TestRank(t *testing.T) {
 	for _, c := range []struct {
 		name, logs string

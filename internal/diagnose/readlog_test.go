@@ -85,7 +85,7 @@ func TestReadLogLines(t *testing.T) {
 	}
 }
 
-// long is a log of n steps; line 100 begins a traceback.
+// long returns a log of n steps with a traceback at line 100.
 func long(n int) io.Reader {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
@@ -105,7 +105,7 @@ func TestReadLogBounds(t *testing.T) {
 	if len(lines) > logtext.KeepLast+logtext.Ahead+logtext.Behind+10 || lines[len(lines)-1].Text != "step 50000/50000 loss 1.0" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1].Text)
 	}
-	// What stands around the early sign is there in full, in order.
+	// All lines around the early sign are kept, in order.
 	want := strings.Split(raise("ValueError: bad label 11"), "\n")
 	for i, l := range lines {
 		if l.Text == want[0] {
@@ -123,7 +123,7 @@ func TestReadLogBounds(t *testing.T) {
 	t.Error("the early traceback is not kept")
 }
 
-// A log of nothing but signs is bounded too.
+// TestReadLogOfSigns checks that a log that consists of signs is bounded, too.
 func TestReadLogOfSigns(t *testing.T) {
 	lines, err := readLog("x.log", strings.NewReader(strings.Repeat("x: Connection reset by peer\n", 30_000)))
 	if err != nil || len(lines) != logtext.KeepLast+logtext.KeepEarly || lines[0].Line != 1 {

@@ -12,21 +12,20 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A host's record counts for a rank's end from windowBefore before it to
-// windowAfter after it.
+// A host's record can explain a rank's end if it was made at most windowBefore before the end or windowAfter after it.
 const (
 	windowBefore = 10 * time.Minute
 	windowAfter  = 5 * time.Minute
 )
 
-// record is a sign that a host's kernel, or gangrun's agent there, has recorded.
+// record is a sign in the records of a host's kernel or of gangrun's agent there.
 type record struct {
 	rule  *rule.Rule
 	sign  *sign.Sign
 	line  job.Line
 	pid   int
 	names map[string]string
-	text  []string // of the records beside it
+	text  []string // the lines of the record's stream
 }
 
 func newRecord(st *stream, g *sign.Sign) record {
@@ -35,9 +34,9 @@ func newRecord(st *stream, g *sign.Sign) record {
 	return r
 }
 
-// explain gives suspects the cause that a host's record proves. For a process that was killed, that
-// is an out-of-memory kill; for a process that crashed, the place of the crash; for a rank whose
-// own signs do not name a fault of the program, the fault of a GPU.
+// explain gives suspects the causes that records of hosts prove: to a process that was killed, an out-of-memory kill;
+// to a process that crashed, the place of the crash; to a rank whose own signs do not show a fault of the program, the
+// fault of a GPU, a disk or the like.
 func explain(all []*suspect, records []record, members []*member) {
 	for _, s := range all {
 		for _, r := range records {
@@ -51,8 +50,7 @@ func explain(all []*suspect, records []record, members []*member) {
 	}
 }
 
-// proves returns the confidence with which a record explains a suspect. It is 0 if the record does
-// not.
+// proves returns the confidence with which a record explains a suspect, or 0 if it does not.
 func (r record) proves(s *suspect, members []*member) float64 {
 	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
 		return 0
@@ -91,10 +89,10 @@ func (r record) proves(s *suspect, members []*member) float64 {
 			return 0 // the record is about that rank
 		}
 	}
-	return r.rule.Confidence - 0.2 // a child of the rank, or seen from inside a container
+	return r.rule.Confidence - 0.2 // a child of the rank, or the rank's PID inside a container
 }
 
-// ofFile matches messages of a program that could not read or write a file.
+// ofFile matches messages of programs that could not read or write a file.
 var ofFile = textmatch.New(`(?i)\b(?:read|writ|flush|clos|sync|sav|stor|open)(?:e|ing|ten)?\b.{0,40}\b(?:files?|block|record|chunk|page|buffer|data|unit|to|from)\b|\bI/?O\b`)
 
 func (r record) near(end time.Time) bool {
@@ -105,8 +103,8 @@ func (r record) near(end time.Time) bool {
 	return d <= windowBefore && d >= -windowAfter
 }
 
-// recorded returns a suspect of what a host's kernel has recorded: memory that was used up, a GPU, a disk or
-// a host that failed. It is nil if nothing was.
+// recorded returns a suspect for what a host's kernel has recorded: memory that was used up, or a GPU, a disk or a host
+// that failed. It returns nil if there is no such record.
 func recorded(records []record, members []*member) *suspect {
 	for _, s := range unexplained(records) {
 		switch s.rule.Category {
@@ -119,7 +117,7 @@ func recorded(records []record, members []*member) *suspect {
 	return nil
 }
 
-// unexplained makes suspects of records alone.
+// unexplained returns suspects made from records alone.
 func unexplained(records []record) []*suspect {
 	var all []*suspect
 	for _, r := range records {

@@ -15,12 +15,12 @@ import (
 
 var (
 	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
-	// codeOf is how a launcher names a rank that ended with a code.
+	// codeOf matches the words with which launchers name a rank that failed.
 	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]|due to process rank (\d+) with PID|attempting to start process rank (\d+)|Caught a fatal signal \(proc (\d+)\)`)
 )
 
-// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
-// launchers name no rank or several. If they name several, but one of them as the first, it returns that one unless alone is true.
+// reported returns the rank that failed in the way of s according to launchers, or -1 if they name no rank or several.
+// If alone is false, one of several ranks also counts if launchers report its failure as the first.
 func (s *suspect) reported(members []*member, alone bool) int {
 	var aborted, ended, first []int
 	for _, m := range members {
@@ -55,19 +55,20 @@ func (s *suspect) reported(members []*member, alone bool) int {
 	return -1
 }
 
-// retold reports whether a suspect is only what the gang's launcher says about a rank that gangrun had ended.
+// retold reports whether a suspect only repeats that a rank ended which gangrun itself had stopped. The gang's launcher
+// reports such ends, too.
 func (s *suspect) retold(members []*member) bool {
 	return s.sign != nil && s.sign.Report != nil && s.member.rank < 0 && slices.ContainsFunc(members, func(m *member) bool {
 		return m.rank == s.sign.Report.Rank && m.exit != nil && m.exit.Stopped
 	})
 }
 
-// fits reports whether a launcher's report of an end can be about a suspect.
+// fits reports whether a launcher's report of an end can be about the suspect.
 func (s *suspect) fits(r *endreport.Report) bool {
 	return r.Fits(s.rule.Category, s.signal, s.record != nil, s.sign != nil && s.sign.Class != "")
 }
 
-// blameLaggard puts the blame on the rank for which a suspect only waited, or which it has lost.
+// blameLaggard changes the rank of a suspect that only waited for another rank, or lost it, to that other rank.
 func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *roster.Census) {
 	named := s.sign != nil && s.rule.Groups(s.sign.Text)["rank"] != ""
 	lost := s.rule.Category == job.NetworkError && s.rule.Is(rule.Cascade)

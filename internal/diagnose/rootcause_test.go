@@ -13,7 +13,7 @@ func TestRootCause(t *testing.T) {
 		evidence  *gang
 		signature string
 		rank      int
-		text      string // that Text must hold
+		text      string // a part of Text
 	}{
 		{"the others only lost their peer, though they ended first",
 			four().says(1, 10, raise("ValueError: bad label 11")).says(0, 10.1, closed).says(2, 10.1, closed).
@@ -200,8 +200,8 @@ func TestRootCause(t *testing.T) {
 	}
 }
 
-// TestUnstarted: of ranks that could not be started the first that was told of is the
-// cause, whatever the clocks of their hosts say; hints name what lacks where.
+// TestUnstarted checks ranks that could not be started. The first one reported is the cause, whatever the clocks of the
+// hosts say. The hint names what is missing and where.
 func TestUnstarted(t *testing.T) {
 	for why, want := range map[string]struct{ signature, hint, artefact string }{
 		`"trian" is not in PATH: file does not exist`: {"program-missing", "first word of the job's command", "trian"},
@@ -218,7 +218,7 @@ func TestUnstarted(t *testing.T) {
 	}
 }
 
-// openMPIWarning is what a rank of Open MPI prints that cannot connect to another one.
+// openMPIWarning is what a rank of Open MPI prints if it cannot connect to another rank.
 const openMPIWarning = `--------------------------------------------------------------------------
 WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
 should not happen.

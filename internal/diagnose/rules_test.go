@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// bySignal has the signatures that only the end of a rank gives.
+// bySignal has the signatures that follow from the end of a rank alone.
 var bySignal = map[string]struct{ yes, no job.Exit }{
 	"sigsegv":           {job.Exit{Status: job.Signalled, Signal: 11, Core: true}, job.Exit{Status: job.Signalled, Signal: 7}},
 	"mpi-no-finalize":   {job.Exit{Status: job.Exited, Fault: "it never called MPI_Finalize", Reason: job.ReasonNoFinalize}, job.Exit{Status: job.Exited}},
@@ -45,8 +45,8 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"rank-lost":         {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended", Reason: job.ReasonAgentGone}},
 }
 
-// TestRefusals: what a file system refuses to gangrun itself has the same name at each
-// moment, and the path is told.
+// TestRefusals checks that what a file system refuses to gangrun itself has the same signature at every stage of a run,
+// and that the text names the path. Only ranks whose output was not kept for lack of space have another signature.
 func TestRefusals(t *testing.T) {
 	for reason, want := range map[string]string{
 		"no space left on device": "disk-full no-space", "disk quota exceeded": "disk-full disk-quota",
@@ -80,8 +80,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// rankOne is the evidence of a gang of two whose rank 1 failed with that
-// text on its stderr.
+// rankOne returns the evidence of a gang of two ranks. Rank 1 has failed with the text on its stderr. For the prefixes
+// of text, see samples.
 func rankOne(text string) job.Evidence {
 	exit := job.Exit{Rank: 1, Host: "h1", Status: job.Exited, Code: 1, PID: 4711}
 	source := job.SourceStderr
@@ -142,7 +142,7 @@ func TestRules(t *testing.T) {
 
 var unfilled = regexp.MustCompile(`\$\{(title|artefact|rank|signal|code|core)\b`)
 
-// sane checks what holds for every Cause.
+// sane checks what must hold for every Cause.
 func sane(t *testing.T, c job.Cause) {
 	t.Helper()
 	if c.Category == "" {
@@ -166,7 +166,7 @@ func sane(t *testing.T, c job.Cause) {
 	}
 }
 
-// TestTorchWithoutCUDA: both ways in which a PyTorch without CUDA fails say so.
+// TestTorchWithoutCUDA checks that the hint is right for both errors of a PyTorch without CUDA.
 func TestTorchWithoutCUDA(t *testing.T) {
 	for _, text := range []string{"AssertionError: Torch not compiled with CUDA enabled", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"} {
 		if got := Diagnose(rankOne(raise(text))); !strings.HasPrefix(got.Hint, "this PyTorch has no CUDA: ") || got.Retry != job.RetryNever {

@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// ofStart returns 0 if a program could not be started several times, else -1.
+// ofStart returns 0 if the suspect is that a program could not be started and the log says so several times, else -1.
 func (s *suspect) ofStart() int {
 	copies := 0
 	for _, g := range s.stream.Signs {
@@ -28,19 +28,19 @@ func (s *suspect) ofStart() int {
 	return -1
 }
 
-// longNumber is by how many bytes lines differ that have other numbers.
+// longNumber is how many bytes longer a line may be than a line that differs from it only in numbers.
 const longNumber = 16
 
-// moreAborted is how Open MPI says that further ranks have called MPI_Abort.
+// moreAborted matches Open MPI's line that further ranks have called MPI_Abort.
 var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
 
-// ofEvery returns 0 if every rank has failed in the same way, else -1.
+// ofEvery returns 0 if every rank failed in the same way, else -1.
 func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 	words := s.stream.text[s.sign.At]
-	copies, printers := map[bool]int{}, map[int]bool{} // of logs of all ranks, and of logs of one
+	copies, printers := map[bool]int{}, map[int]bool{} // copies: by whether the log is that of one rank
 	for _, m := range members {
 		for _, st := range m.streams {
-			seen := -1 // the last sign with a copy: an exception and what caused it may say the same
+			seen := -1 // the last sign that was counted: an exception and its cause may say the same
 			for i, t := range st.text {
 				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
 					copies[false] += logtext.Number(a[1])
@@ -67,14 +67,14 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 	return -1
 }
 
-// printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
-// or -1.
+// printedBy returns the rank of the process that printed the sign, or another sign with the same signature. It returns
+// -1 if no such line names a process.
 func (s *suspect) printedBy(census *roster.Census) int {
 	for _, o := range append([]*sign.Sign{s.sign}, s.stream.Signs...) {
 		if o.Rule.Signature != s.sign.Rule.Signature {
 			continue
 		}
-		for i := o.At; i >= max(0, o.From-1); i-- { // the innermost exception comes last, after Ray's words
+		for i := o.At; i >= max(0, o.From-1); i-- { // the innermost exception comes last, below Ray's lines
 			if r := census.OfPID(roster.Printer(s.stream.lines[i].Text)); r >= 0 {
 				return r
 			}
@@ -83,8 +83,8 @@ func (s *suspect) printedBy(census *roster.Census) int {
 	return -1
 }
 
-// quiet returns the rank that printed nothing more after a sign that no other rank can cause, or that printed last
-// before it. It returns -1 if the log does not show such a rank.
+// quiet returns the rank that printed nothing more after the sign, or else the rank that printed last before it. It
+// returns -1 if the log shows no such rank, or if another rank may have caused the failure.
 func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
 	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rule.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.Text) {
 		return -1
@@ -95,7 +95,8 @@ func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
 	return cmp.Or(laggard.Silent(logs)+1, g.Speaker()+1) - 1
 }
 
-// tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.
+// tagged returns, for a suspect whose line has no tag, the lowest rank whose own output shows a cause of the same
+// category. It returns -1 if there is none.
 func (s *suspect) tagged(all []*suspect) int {
 	if !s.sign.Plain {
 		return -1
@@ -105,7 +106,7 @@ func (s *suspect) tagged(all []*suspect) int {
 	}), nil)
 }
 
-// witness returns the rank that a program's own error names, if the suspect is a record, or -1.
+// witness returns the rank that a line at a program's own error names, or -1. It is used if the suspect is a record.
 func witness(all []*suspect) int {
 	for _, o := range all {
 		if o.stream == nil || o.tier() > tierGeneric {
@@ -118,8 +119,8 @@ func witness(all []*suspect) int {
 	return -1
 }
 
-// besideOthers returns the lowest of the ranks that failed by themselves, for a suspect whose log belongs to no rank.
-// If of is not nil, it tells which ranks may be meant; one that only lost others counts then, too.
+// besideOthers returns the lowest of the ranks that failed by themselves, or -1. It is used if the suspect's log
+// belongs to no rank. If of is not nil, only ranks for which it returns true count, even if they only lost other ranks.
 func (s *suspect) besideOthers(all []*suspect, of func(rank int) bool) int {
 	var best *suspect
 	for _, o := range all {
@@ -136,7 +137,7 @@ func (s *suspect) besideOthers(all []*suspect, of func(rank int) bool) int {
 	return best.rank
 }
 
-// onlyReporter returns the rank of all suspects if they have the same, or -1.
+// onlyReporter returns the rank of the suspects if all that have a rank have the same one, else -1.
 func onlyReporter(all []*suspect) int {
 	only := -1
 	for _, o := range all {
@@ -148,7 +149,7 @@ func onlyReporter(all []*suspect) int {
 	return only
 }
 
-// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
+// hostOf returns the host of a rank according to its logs or a launcher's report. It is empty if they name no host.
 func hostOf(members []*member, rank int) (host string) {
 	for _, m := range members {
 		if rank < 0 {

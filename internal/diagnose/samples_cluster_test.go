@@ -1,6 +1,6 @@
 package diagnose
 
-// Samples of what GPUs, networks, hosts, batch systems and what watches over jobs report.
+// These are samples of what GPUs, networks, hosts, batch systems and supervising programs report.
 func init() {
 	for signature, s := range map[string]struct{ yes, no []string }{
 		"cuda-ecc": {

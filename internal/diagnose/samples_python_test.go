@@ -1,6 +1,6 @@
 package diagnose
 
-// The samples of the rules for faults of programs and their inputs.
+// These are samples of faults of programs and their inputs.
 func init() {
 	what := func(class, what string) string {
 		return "terminate called after throwing an instance of '" + class + "'\n  what():  " + what

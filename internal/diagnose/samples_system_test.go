@@ -2,8 +2,8 @@ package diagnose
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// systemSamples are samples of what the system around a program prints: the C library, shells, tools, file
-// systems, containers, batch systems and MPI.
+// systemSamples has samples of what the C library, shells, tools, file systems, containers, batch systems and MPI
+// print.
 var systemSamples = map[string]struct{ yes, no []string }{
 	"no-space": {yes: []string{
 		"tar: out/x.bin: Cannot write: No space left on device",

@@ -2,8 +2,7 @@ package diagnose
 
 import "strings"
 
-// raise is the traceback of an exception in a function of train.py with that
-// source line.
+// raise returns the traceback of an exception in a function of train.py. source is the source line, if given.
 func raise(exception string, source ...string) string {
 	src := "step(batch)"
 	if len(source) > 0 {
@@ -12,10 +11,9 @@ func raise(exception string, source ...string) string {
 	return "Traceback (most recent call last):\n  File \"/home/ana/job/train.py\", line 88, in step\n    " + src + "\n" + exception
 }
 
-// samples has, for each signature, texts on stderr that must give it (yes) and
-// texts much like them that must not (no). A text beginning with "kernel: " is
-// a record of the host of a rank that was killed, one with "segv: " of one
-// that had a segmentation fault; one with "unstarted: " why a
+// samples has, for each signature, texts on stderr that must give the signature (yes), and similar texts that must not
+// (no). A text may have a prefix. After "kernel: ", it is a record of the host of a rank that was killed. After "segv:
+// ", it is a record of the host of a rank that had a segmentation fault. After "unstarted: ", it is the reason why a
 // rank could not be started.
 var samples = map[string]struct{ yes, no []string }{
 	"too-few-ranks": {

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// doing is a rank that was in a state, and had been quiet and idle for so long; a
-// negative idle is none.
+// doing returns the activity of a rank in a state that was quiet and idle for so long. If idle is negative, the rank
+// has never printed a step.
 func doing(rank int, host string, state job.ProcessState, quiet, idle time.Duration) job.Activity {
 	a := job.Activity{Rank: rank, Host: host, State: state, Quiet: job.Duration(quiet)}
 	if idle >= 0 {
@@ -25,7 +25,7 @@ func aged(a job.Activity, age time.Duration) job.Activity {
 	return a
 }
 
-// The cause of a time limit says how long nothing had moved, and what the ranks did.
+// TestStandstill checks that the cause of a time limit says for how long nothing happened, and what the ranks did.
 func TestStandstill(t *testing.T) {
 	const limit = "the run's time limit passed, and gangrun ended the gang"
 	long := 192 * time.Second

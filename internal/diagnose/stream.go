@@ -21,21 +21,20 @@ type stream struct {
 	lines []job.Line
 	text  []string // of the lines, without the prefixes of launchers
 	sign.Found
-	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
+	// mixed is true if the log has the output of several ranks, and its lines do not say which rank printed them.
 	mixed bool
-	// common is set if this is the stream of one rank. It has those lines of the same log that do
-	// not say to which rank they belong.
+	// common is set if this is the stream of one rank. It has the lines of the same log that name no rank.
 	common *stream
-	// partners are the other streams of the same program: its other output.
+	// partners are the other streams of the same member, such as the rank's other output.
 	partners []*stream
-	// beside are the streams of the same log: those of all ranks.
+	// beside are the streams of the same log file, this one included.
 	beside []*stream
-	reader *outlook.Reader // of all streams
+	reader *outlook.Reader // shared by all streams
 	whole  func() *finish.Job
 	known  known
 }
 
-// known is what has been found out about a log.
+// known holds what has been found out about a log. It is computed when it is first needed.
 type known struct {
 	marked *outlook.Log // see log
 	laned  bool
@@ -52,15 +51,15 @@ func streams(lines []job.Line, book *rule.Book) []*stream {
 		rank       int
 		host, file string
 		source     job.Source
-		// placed is 1 if the line has a place in a log. A text that mpirun prints for a rank comes
-		// twice: once without a place, and once with its place in mpirun's log.
+		// placed is 1 if the line has a place in a log, else 0. If mpirun prints a text for a rank, lines has the text
+		// twice: without a place, and with its place in mpirun's log.
 		placed int
 	}
 	byKey := map[key]*stream{}
 	reader := &outlook.Reader{}
 	var keys []key
 	for _, l := range lines {
-		if l.Record != nil { // see newFlight
+		if l.Record != nil { // a flight record, see flightrecord.Read
 			continue
 		}
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
@@ -83,7 +82,7 @@ func streams(lines []job.Line, book *rule.Book) []*stream {
 	return all
 }
 
-// records reports whether the stream holds a host's records rather than output.
+// records reports whether the stream holds records of a host, not output.
 func (s *stream) records() bool {
 	return len(s.lines) > 0 && (s.lines[0].Source == job.SourceKernel || s.lines[0].Source == job.SourceAgent)
 }
@@ -96,8 +95,7 @@ func (s *stream) time(i int) time.Time {
 	return time.Time{}
 }
 
-// scan finds the signs of a stream. If kernel is true, lines that look like records of a host count
-// as records.
+// scan finds the signs of a stream. If kernel is true, lines that look like records of a host count as records.
 func (s *stream) scan(kernel bool) {
 	s.Found = sign.Find(sign.Text{Lines: s.text, Reason: func(i int) job.Reason { return s.lines[i].Reason }, Records: s.records(), Kernel: kernel}, s.book)
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How many lines show that the program went on after a sign of failure: lines with a growing count; such
-// lines in the log of several ranks, which may be those of other ranks; lines before an epilogue.
+// How many lines show that the program went on after a sign of failure: lines with a growing count (goneOn); such lines
+// in a log of several ranks, which other ranks may have printed (othersGoOn); lines before an epilogue (ordinaryRun).
 const (
 	goneOn      = 3
 	othersGoOn  = 40
 	ordinaryRun = 3
-	plainRun    = 8 // ordinary lines after a plain line of a log that does not say that the job failed
+	plainRun    = 8 // ordinary lines after a plain line, in a log that does not say that the job failed
 	nearby      = 3 // lines between a sign and the words that say how the program goes on
 )
 
-// log returns the stream's text with the marks of its lines. They are found when they are first needed.
+// log returns the text of the stream with the marks of its lines. It finds the marks on the first call.
 func (s *stream) log() *outlook.Log {
 	if s.known.marked == nil {
 		aside := make([]bool, len(s.text))
@@ -40,8 +40,8 @@ func (s *stream) log() *outlook.Log {
 // marks returns the mark of each line.
 func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 
-// survived reports whether the program that gave a sign of failure went on with its work. It judges
-// by what follows in the same log.
+// survived reports whether the program that printed a sign of failure went on with its work. It judges by what follows
+// in the same log.
 func (s *stream) survived(g *sign.Sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), g.Caught(s.text)
@@ -76,7 +76,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 			}
 			between++
 			continue
-		case m&outlook.Bad != 0: // only the end of the work can follow a failure that was survived
+		case m&outlook.Bad != 0: // from here on, only the end of the work shows that the failure was survived
 			bad = true
 			continue
 		case bad:
@@ -120,8 +120,8 @@ func (s *stream) survived(g *sign.Sign) bool {
 	return s.othersGoOn(g, terminal, caught, between > 0)
 }
 
-// outlasts reports whether an epilogue shows that the program went on after a sign, if so many ordinary lines, and so many
-// that count work, are between.
+// outlasts reports whether an epilogue shows that the program went on after a sign. between is how many ordinary lines,
+// and advanced how many lines that count work, come between the sign and the epilogue.
 func (s *stream) outlasts(g *sign.Sign, terminal bool, between, advanced int) bool {
 	if g.Rule.Is(rule.Verdict) || g.Rule.Category == job.MPIError || g.Plain && terminal && !s.mixed && between < plainRun {
 		return !s.mixed && advanced > 0
@@ -129,7 +129,8 @@ func (s *stream) outlasts(g *sign.Sign, terminal bool, between, advanced int) bo
 	return !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || g.Plain && (g.Weak || g.Rule.Is(rule.Generic))
 }
 
-// told reports whether particular words show whether the program went on after a sign, and whether it did.
+// told reports whether particular lines show what the program did after a sign. known is true if they do, and on is
+// true if the program went on.
 func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
@@ -144,7 +145,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 		return true, true
 	}
 	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
-		return true, true // R shows further statements
+		return true, true // R echoes further statements
 	}
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rule.Verdict) && outlook.Wanted(g.Title) {
 		return true, true
@@ -153,7 +154,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 		return true, true
 	}
 	if at := g.Above(s.text); g.Caught(s.text) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {
-		if level, _ := message.Record(s.text[at]); level == message.Error { // it says what it does instead
+		if level, _ := message.Record(s.text[at]); level == message.Error { // it says what the program does instead
 			return true, true
 		}
 	}
@@ -163,14 +164,14 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	return false, false
 }
 
-// succeeded reports whether a line after a sign records that the whole run has succeeded, in this output or in one of the
-// same log.
+// succeeded reports whether a line after a sign says that the whole run has succeeded. The line may be in this stream
+// or in another one of the same log.
 func (s *stream) succeeded(g *sign.Sign) bool {
 	number := s.lines[g.At].Line
 	return s.log().Succeeded(g.To) || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().SucceededAfter(number) })
 }
 
-// othersGoOn reports whether other outputs show that the program, or the job, went on after a sign. worked is true if
+// othersGoOn reports whether other streams show that the program or the job went on after a sign. worked is true if
 // ordinary lines follow the sign.
 func (s *stream) othersGoOn(g *sign.Sign, terminal, caught, worked bool) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.At]) }) {
@@ -186,8 +187,8 @@ func (s *stream) halted(g *sign.Sign) bool {
 	return g.To < len(s.text) && s.text[g.To] == "Execution halted" && s.log().Failed()
 }
 
-// resumed reports whether the ranks went on with their work after what the batch system or a launcher has reported, and
-// said at last that it is done. So the job was started again.
+// resumed reports whether the ranks went on with their work after a report of the batch system or a launcher, and said
+// in the end that the work is done. In that case, the job was started again.
 func (s *stream) resumed(g *sign.Sign) bool {
 	if !slices.ContainsFunc(s.beside, (*stream).endsDone) {
 		return false
@@ -198,13 +199,13 @@ func (s *stream) resumed(g *sign.Sign) bool {
 	})
 }
 
-// endsDone reports whether the last words of the log, or of what belongs to no rank in it, say that the work is done.
+// endsDone reports whether the last words of the log, or of its lines that name no rank, say that the work is done.
 func (s *stream) endsDone() bool {
 	return s.log().EndsDone() || s.common != nil && s.common.log().EndsDone()
 }
 
-// said reports whether an exception says the same as an earlier line after which the program went on in another way. The
-// exception was printed later because another output has a buffer of its own.
+// said reports whether an exception repeats an earlier line after which the program went on in another way. The
+// exception can come later because its output is buffered separately.
 func (s *stream) said(g *sign.Sign) bool {
 	if g.Plain || g.Report != nil || g.Class == rule.Message || len(g.Title) < 20 {
 		return false
@@ -226,8 +227,8 @@ func (s *stream) said(g *sign.Sign) bool {
 	return false
 }
 
-// terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
-// or a crash. The few lines after it may be those of the script that has started the program.
+// terminal reports whether a sign is the end of its program: an uncaught exception, the report of an end, or a crash.
+// The few lines after it may come from the script that started the program.
 func (s *stream) terminal(g *sign.Sign, caught bool) bool {
 	switch {
 	case g.Plain && message.FromR(g.Title) && !slices.Contains(s.text[g.To:], "Execution halted"): // R goes on
@@ -242,31 +243,32 @@ func (s *stream) terminal(g *sign.Sign, caught bool) bool {
 	return !g.Rule.Is(rule.Generic) && (!g.Rule.Is(rule.Verdict) || g.Rule.Category != job.LaunchError)
 }
 
-// repeats reports whether the log of one program has several exceptions of one kind: it has gone on after the first.
+// repeats reports whether the log of one program has several exceptions of one kind. The program went on after the
+// first.
 func (s *stream) repeats(g *sign.Sign) bool {
 	return !s.mixed && !g.Plain && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
 		return o != g && !o.Plain && o.Report == nil && g.Report == nil && o.Rule == g.Rule
 	})
 }
 
-// headline reports whether an error message is the record of an exception that follows it, and the program went on
-// after the exception or raised it in its end.
+// headline reports whether an error message announces an exception that follows it, and the program survived the
+// exception or raised it while it shut down.
 func (s *stream) headline(message *sign.Sign, ended int) bool {
 	return slices.ContainsFunc(s.Signs, func(g *sign.Sign) bool {
 		return !g.Plain && g.Above(s.text) == message.To-1 && g.Report == nil && (s.survived(g) || s.afterwards(g, ended))
 	})
 }
 
-// again reports whether the program has logged such an exception more than once, so that it has gone on.
+// again reports whether the program has caught and logged a similar exception more than once, so that it went on.
 func (s *stream) again(g *sign.Sign) bool {
 	return slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
 		return o != g && o.Rule.Signature == g.Rule.Signature && logtext.Alike(o.Title, g.Title) && o.Caught(s.text)
 	})
 }
 
-// othersEndDone reports whether the last words of a log of several ranks are those of another rank, which say that
-// the work is done, and nothing after a line says that a rank failed. If several ranks say for themselves that they
-// are done, the rank of the line is missing among them.
+// othersEndDone reports whether another rank printed the last words of a log of several ranks, these words say that the
+// work is done, and no line after the given line says that a rank failed. It returns false if several ranks say that
+// they are done: the rank of the line is then missing among them.
 func (s *stream) othersEndDone(line job.Line) bool {
 	var last *stream
 	end, done := line.Line, 0
@@ -293,10 +295,11 @@ func (s *stream) othersEndDone(line job.Line) bool {
 	return last != nil && done <= 1 && last.log().EndsDone()
 }
 
-// buffered reports whether the text after a sign may have been printed before the sign.
+// buffered reports whether the text after a sign may have been printed before it.
 func (s *stream) buffered(g *sign.Sign) bool { return s.log().Buffered(g.From) }
 
-// goesOnBeside reports whether a rank's other output in the log of a line shows much work after it, and its end.
+// goesOnBeside reports whether the stream, another output of the rank, shows in the log of line that much work follows
+// the line and that the work is done in the end.
 func (s *stream) goesOnBeside(line job.Line) bool {
 	advanced := 0
 	for i, m := range s.marks() {
@@ -307,7 +310,7 @@ func (s *stream) goesOnBeside(line job.Line) bool {
 	return advanced >= ordinaryRun && s.log().EndsDone()
 }
 
-// reportedEnd returns the line of the last report that a rank failed, or -1.
+// reportedEnd returns the decisive line of the last report that a rank failed, or -1.
 func (s *stream) reportedEnd() int {
 	for _, g := range slices.Backward(s.Signs) {
 		if g.Report != nil || g.Rule.Is(rule.Mute) {
@@ -317,7 +320,7 @@ func (s *stream) reportedEnd() int {
 	return -1
 }
 
-// done reports whether the logs of ranks say that their work is done.
+// done reports whether one of the logs says that the work is done.
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
@@ -330,8 +333,8 @@ func done(members []*member) bool {
 	})
 }
 
-// toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
-// and there was no error between.
+// toldToEnd reports whether a sign only says that a worker was asked to end after all of a number of things were done,
+// with no error in between.
 func (s *stream) toldToEnd(g *sign.Sign) bool {
 	if !g.Rule.Is(rule.Cascade) || !outlook.Sigterm(g.Title) {
 		return false
@@ -339,7 +342,7 @@ func (s *stream) toldToEnd(g *sign.Sign) bool {
 	return s.log().AllBefore(g.From)
 }
 
-// afterwards reports whether a sign is one that programs give in their end, after their work is done.
+// afterwards reports whether a sign is one that programs print while they shut down, after their work is done.
 func (s *stream) afterwards(g *sign.Sign, ended int) bool {
 	if outlook.Tallies(g.Title) {
 		return s.log().DoneJustBefore(g.From)

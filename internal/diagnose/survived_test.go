@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestGoesOn: what follows a sign of failure shows whether the program went on, and not the words of the script that
-// has started the program.
+// TestGoesOn checks that the lines after a sign of failure show whether the program went on. The words of the script
+// that started the program do not show it.
 func TestGoesOn(t *testing.T) {
 	const steps = "step 1 loss 3\nstep 2 loss 2\nstep 3 loss 1\n"
 	const raised = "Traceback (most recent call last):\n  File \"train.py\", line 8, in <module>\n    step()\nKeyError: 'label'\n"
@@ -17,21 +17,35 @@ func TestGoesOn(t *testing.T) {
 		log  string
 		want job.Category
 	}{
-		"uncaught":                             {steps + raised, job.SemanticError},
-		"an epilogue":                          {steps + raised + "Cleaning up local scratch ...\nJob finished at Tue Mar  3 11:02:59 CET 2026\n\nreal\t0m41.220s\n", job.SemanticError},
-		"one last word":                        {steps + raised + "Collecting logs... done.\n", job.SemanticError},
-		"usage":                                {steps + raised + "CPU Efficiency: 3.21% of 04:16:00 core-walltime\nwandb: Synced 5 W&B file(s)\n", job.SemanticError},
-		"work after it":                        {steps + raised + "step 4 loss 1\nstep 5 loss 1\nstep 6 loss 1\n", ""},
-		"logged again and again":               {"ERROR:root:fold 1 dropped\n" + raised + "ERROR:root:fold 2 dropped\n" + raised + "17 folds used, 2 dropped\n", ""},
-		"a name and numbers":                   {steps + "permission denied    2  1  57\nCUDA out of memory 0.545\n", ""},
-		"how the program was started":          {"git: 7f3e1c9 (main) \"fix crash when the disk is full\"\n" + steps, ""},
-		"a complaint and a farewell":           {steps + "w1 fsync of part 3: No space left on device\nw1 leaving\n", job.DiskFull},
-		"all ranks leave alike":                {"[0] a 1\n[1] a 1\n[0] b 2\n[1] b 2\n[1] cannot unlink /tmp/x: No such file or directory\n[0] leaving\n[1] leaving\n", ""},
-		"evicted":                              {"001 (7.0.0) 2026-02-02 06:01:00 Job executing on host: <10.0.0.9:9618>\n004 (7.0.0) 2026-02-02 08:00:11 Job was evicted.\n", job.Preempted},
-		"cannot resume":                        {"reading state\nERROR: state.3: checkpoint file is truncated\ncannot resume\n", job.CheckpointError},
-		"an early stop":                        {steps + "EarlyStopping: val_loss did not improve for 10 checks, stopping the run\n", ""},
-		"an early stop, and a code":            {steps + "EarlyStopping: val_loss did not improve for 10 checks, stopping the run\nsweep: exit status 3\n", job.StoppedEarly},
-		"the first step of a script":           {"curl: (7) Failed to connect to h1 port 8080: Connection refused\nFileNotFoundError: [Errno 2] No such file or directory: 'a.pth'\n", job.NetworkError},
+		"uncaught":                    {steps + raised, job.SemanticError},
+		"an epilogue":                 {steps + raised + "Cleaning up local scratch ...\nJob finished at Tue Mar  3 11:02:59 CET 2026\n\nreal\t0m41.220s\n", job.SemanticError},
+		"one last word":               {steps + raised + "Collecting logs... done.\n", job.SemanticError},
+		"usage":                       {steps + raised + "CPU Efficiency: 3.21% of 04:16:00 core-walltime\nwandb: Synced 5 W&B file(s)\n", job.SemanticError},
+		"work after it":               {steps + raised + "step 4 loss 1\nstep 5 loss 1\nstep 6 loss 1\n", ""},
+		"logged again and again":      {"ERROR:root:fold 1 dropped\n" + raised + "ERROR:root:fold 2 dropped\n" + raised + "17 folds used, 2 dropped\n", ""},
+		"a name and numbers":          {steps + "permission denied    2  1  57\nCUDA out of memory 0.545\n", ""},
+		"how the program was started": {"git: 7f3e1c9 (main) \"fix crash when the disk is full\"\n" + steps, ""},
+		"a complaint and a farewell":  {steps + "w1 fsync of part 3: No space left on device\nw1 leaving\n", job.DiskFull},
+		"all ranks leave alike":       {"[0] a 1\n[1] a 1\n[0] b 2\n[1] b 2\n[1] cannot unlink /tmp/x: No such file or directory\n[0] leaving\n[1] leaving\n", ""},
+		"evicted":                     {"001 (7.0.0) 2026-02-02 06:01:00 Job executing on host: <10.0.0.9:9618>\n004 (7.0.0) 2026-02-02 08:00:11 Job was evicted.\n", job.Preempted},
+		"cannot resume":               {"reading state\nERROR: state.3: checkpoint file is truncated\ncannot resume\n", job.CheckpointError},
+		"an early stop":               {steps + "EarlyStopping: val_loss did not improve for 10 checks, stopping the run\n", ""},
+		"an early stop, and a code":   {steps + "EarlyStopping: val_loss did not improve for 10 checks, stopping the run\nsweep: exit status 3\n", job.StoppedEarly},
+		"the first step of a script":  {"curl: (7) Failed to connect to h1 port 8080: Connection refused\nFileNotFoundError: [Errno 2] No such file or directory: 'a.pth'\n", job.NetworkError},
+		"an early stop with its code in the same line": {steps + "Early stopping: loss has not improved for 10 checks, stopping all ranks (exit status 4)\nbest checkpoint kept\n", job.StoppedEarly},
+		"a test of CTest that hangs": {"4/9 Test #4: grid ......   Passed    0.41 sec\n5/9 Test #5: io ........***Timeout 300.07 sec\n6/9 Test #6: regrid ....   Passed    1.02 sec\n89% tests passed, 1 tests failed out of 9\n" +
+			"The following tests FAILED:\n\t  5 - io (Timeout)\nErrors while running CTest\nERROR: Job failed: exit code 8\n", job.Hang},
+		"a pipeline of GitHub that was cancelled": {steps + "##[error]The operation was canceled.\nPost job cleanup.\n", job.Cancelled},
+		"a pipeline of GitLab that was cancelled": {steps + "ERROR: Job failed: canceled\n", job.Cancelled},
+		"the last output was long ago":            {steps + "scontrol: job 7 RUNNING\nlast output 9 h ago\n", job.Hang},
+		"a daemon of mpirun":                      {"A daemon (pid 4711) died unexpectedly with status 127 while attempting\nto launch so we are aborting.\n", job.MPIRuntime},
+		"a script that goes on":                   {"run.sh: line 14: activate: No such file or directory\nTraceback (most recent call last):\n  File \"a.py\", line 6, in <module>\n    import netCDF4\nModuleNotFoundError: No module named 'netCDF4'\n", job.ImportError},
+		"a script that does not go on":            {"loading modules\nrun.sh: line 14: /data/env.sh: No such file or directory\n", job.LaunchError},
+		"tests that passed beside one that failed": {"===== FAILURES =====\n    def test_halo():\n>       assert b == 2.5\nE       assert 3.0 == 2.5\n\ntest_mpi.py:13: AssertionError\n=== short test summary info ===\n" +
+			"PASSED test_mpi.py::test_scatter[1]\nPASSED test_mpi.py::test_scatter[7]\nFAILED test_mpi.py::test_halo - assert 3.0 == 2.5\n=== 1 failed, 2 passed in 0.38s ===\n", job.Assertion},
+		"GROMACS asks about the disk":          {"Fatal error:\nCheckpoint file is corrupted or truncated, or maybe you are out of disk space?\n", job.CheckpointError},
+		"Fortran has no directory":             {"At line 301 of file output.f90 (unit = 40)\nFortran runtime error: Cannot open file 'OUT/fields_000100.bin': No such file or directory\n", job.OutputError},
+		"C++ refuses a setting":                {"terminate called after throwing an instance of 'std::runtime_error'\n  what():  Config: key 'inlet.velocity' has 2 components, expected 3\n", job.IncorrectInputs},
 		"a supervisor's words":                 {steps + "HANG: rank 3 has not reported progress since step 3 (1210 s). Dumping stacks and exiting.\n", job.Hang},
 		"a supervisor's words, slow":           {steps + "Node a7 is 2.8x slower than its peers; draining the node and stopping the job.\n", job.Straggler},
 		"a probe":                              {steps + raised + "probe with 4096 failed (exit code 1)\nstep 4 loss 1\nfinal status: success\n", ""},
@@ -90,7 +104,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// numbered returns the lines of a log that belong to no rank.
+// numbered returns the lines of a log without ranks.
 func numbered(log string) (lines []job.Line) {
 	for i, text := range strings.Split(strings.TrimSuffix(log, "\n"), "\n") {
 		lines = append(lines, job.Line{Rank: -1, File: "job.log", Line: i + 1, Text: text})

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
-// last line of its rank asks for more ranks than there are.
+// tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the last line of its
+// rank asks for more ranks than the gang has.
 func (s *suspect) tooFew(e job.Evidence) {
 	own := s.rule.Is(rule.Mute) || s.sign != nil && (s.sign.Class != "" || s.sign.Plain)
 	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rule.Cascade) || !own {

@@ -15,20 +15,20 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// nearRank is how many lines above a sign may name the rank whose sign it is.
+// nearRank is how many lines above a sign may name the rank that printed the sign.
 const nearRank = 3
 
-// What is kept of the log of one rank if ranks are compared: its first and its last lines.
+// How many lines of the log of one rank are kept to compare ranks: the first and the last lines.
 const (
 	comparedFirst = 150
 	comparedLast  = 350
-	comparedAll   = 64 // for more ranks than that, fewer lines of each
+	comparedAll   = 64 // with more ranks than that, fewer lines of each are kept
 )
 
-// fewest is how many of the first lines, and of the last lines, are compared at least.
+// fewest is the least number of first lines, and of last lines, that are kept.
 const fewest = 50
 
-// logsOf returns the logs of members, those of one rank without their middle.
+// logsOf returns the logs of members. It leaves out the middle of a long log of one rank.
 func logsOf(members []*member) (logs []roster.Log) {
 	first, last := comparedFirst, comparedLast
 	if n := len(members); n > comparedAll {
@@ -47,15 +47,14 @@ func logsOf(members []*member) (logs []roster.Log) {
 	return logs
 }
 
-// where returns a sign with its log.
+// where returns a sign together with its log.
 func (s *stream) where(g *sign.Sign) culprit.Sign {
 	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.Title, From: g.From, At: g.At, To: g.To}
 }
 
-// claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
-// looks in the suspect's own words, in those of another rank with the same failure, at the process,
-// in what launchers report, in the lines above the suspect, and at the host. It begins with what names the rank most
-// surely.
+// claim finds the rank of a suspect in logs whose lines do not all name their ranks. It tries, roughly from the surest
+// to the least sure: the suspect's own words, other ranks with the same failure, the process, the reports of launchers,
+// the lines above the suspect, and the host.
 func (s *suspect) claim(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) {
 	master := slices.ContainsFunc(members, (*member).hasMaster)
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
@@ -63,7 +62,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		s.rank = roster.Pod(s.sign.Title, master)
 	}
 	if culprit.WholeJob(s.rule.Category, s.rule.Signature, s.title()) {
-		if strings.Contains(s.title(), "CANCELLED AT") { // it may have the tag of the rank whose host says so
+		if strings.Contains(s.title(), "CANCELLED AT") { // its tag may be the rank whose host reports it
 			s.rank = -1
 		}
 		return
@@ -80,7 +79,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		s.rank = r
 	}
 	if s.record != nil && s.rank >= 0 && census.Knows(s.record.Host) && !census.OnHost(s.rank, s.record.Host) {
-		s.rank = -1 // the rank has only noticed it
+		s.rank = -1 // the rank has only noticed the failure
 	}
 	var finds []func() int
 	add := func(more ...func() int) { finds = append(finds, more...) }
@@ -137,7 +136,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	}
 }
 
-// surely returns the rank that what is surest names, or -1.
+// surely returns the rank according to the surest of the ways to find it, or -1.
 func (s *suspect) surely(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) int {
 	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.ofPE(members) }, func() int { return s.recordedRank(records, census) }}
 	if s.rule.Category == job.ModelDiverged {
@@ -151,15 +150,15 @@ func (s *suspect) surely(members []*member, all []*suspect, records []record, lo
 	return -1
 }
 
-// hasMaster reports whether the logs name a pod of its own for rank 0.
+// hasMaster reports whether the logs name a pod that is reserved for rank 0.
 func (m *member) hasMaster() bool {
 	return slices.ContainsFunc(m.streams, func(st *stream) bool {
 		return roster.Master(st.lines[0].File) || slices.ContainsFunc(st.text, roster.Master)
 	})
 }
 
-// accused returns the rank that a suspect's words call lost, slow or different from the others, or whose exception
-// they are although another rank prints them. It returns -1 if they do not.
+// accused returns the rank that a suspect's words call lost, slow or different from the others, or that raised the
+// exception which another rank printed. It returns -1 if there is no such rank.
 func (s *suspect) accused(all []*suspect) int {
 	if s.stream == nil {
 		return -1
@@ -181,15 +180,16 @@ func (s *suspect) accused(all []*suspect) int {
 	return s.stream.where(s.sign).Elsewhere()
 }
 
-// aboutHost reports whether a suspect is the failure of a host, which its ranks or others only report.
+// aboutHost reports whether a suspect is the failure of a host. The ranks of that host, or others, only report it.
 func (s *suspect) aboutHost() bool {
 	return s.rule.Category == job.HostLost || s.rule.Category == job.Preempted && s.rule.Is(rule.Verdict)
 }
 
-// ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
+// ofHost returns a rank of the host that a suspect is about, or -1: a rank that shows a failure, or else the lowest
+// rank.
 func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	hosts := []string{s.failedHost(), s.names["host"], s.host}
-	if strings.Contains(s.title(), "CANCELLED AT") { // the other host is the one that ran the job's script
+	if strings.Contains(s.title(), "CANCELLED AT") { // the title also names the host that ran the job's script
 		hosts = hosts[:1]
 	}
 	if s.record != nil {
@@ -221,7 +221,7 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	return census.OfHost(cmp.Or(hosts...))
 }
 
-// endedOn returns the rank of a host that a launcher reports as failed, for a suspect that a record of the host explains.
+// endedOn returns a rank of a host that failed according to a launcher, if a record of the host explains the suspect.
 // It returns -1 if there is none.
 func (s *suspect) endedOn(census *roster.Census, all []*suspect, host string) int {
 	if s.record == nil || s.rule.Category == job.HostLost {
@@ -238,7 +238,7 @@ func (s *suspect) endedOn(census *roster.Census, all []*suspect, host string) in
 	return -1
 }
 
-// failedHost returns the host that Slurm says has failed.
+// failedHost returns the host that failed according to Slurm. It is empty if Slurm names none.
 func (s *suspect) failedHost() string {
 	if s.stream == nil || s.rule.Category != job.HostLost {
 		return ""
@@ -262,11 +262,11 @@ func (s *suspect) ofSame(all []*suspect) int {
 	return lowest
 }
 
-// recordedPID is how the kernel names a process.
+// recordedPID matches the words with which the kernel names a process.
 var recordedPID = textmatch.New(`\bpid[ :=]{1,2}(\d{2,8})\b|\btask \S+?:(\d{2,8}) blocked for`)
 
-// recordedRank returns the rank of the process that a record is about, or that another record of the same kernel
-// names. It returns -1 if no record names a rank.
+// recordedRank returns the rank of the process that the suspect's record names, or else of a process that another
+// record of the same host names. It returns -1 if there is no record or the rank is not known.
 func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 	if s.record == nil {
 		return -1
@@ -296,7 +296,7 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 	return -1
 }
 
-// ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
+// ofMaster returns 0 if the suspect failed to open the port on which rank 0 waits for the others, else -1.
 func (s *suspect) ofMaster() int {
 	if s.rule.Category != job.PortInUse || !culprit.MasterPort(s.sign.Text) {
 		return -1
@@ -304,8 +304,8 @@ func (s *suspect) ofMaster() int {
 	return 0
 }
 
-// numbered returns the rank whose number a sign begins with, or the one that a supervisor found silent if the suspect is
-// its report. It returns -1 if there is none.
+// numbered returns the number at the beginning of a sign, or, if the suspect is a hang, the rank that a supervisor
+// found silent. It returns -1 if there is none.
 func (s *suspect) numbered(g culprit.Sign, census *roster.Census) int {
 	if s.rule.Category == job.Hang {
 		return culprit.Hung(s.title(), census.All())
@@ -313,7 +313,7 @@ func (s *suspect) numbered(g culprit.Sign, census *roster.Census) int {
 	return g.Numbered()
 }
 
-// ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It
+// ofPE returns the rank that a launcher names, if the suspect names a PE, Charm++'s word for a part of a rank. It
 // returns -1 if there is no such rank.
 func (s *suspect) ofPE(members []*member) int {
 	if !roster.NamesPE(s.title()) {
@@ -322,7 +322,7 @@ func (s *suspect) ofPE(members []*member) int {
 	return s.reported(members, true)
 }
 
-// fullGPU returns the lowest GPU whose memory was full, if a suspect is about that, or -1.
+// fullGPU returns the rank with the lowest GPU whose memory was full, if the suspect is about that, or -1.
 func (s *suspect) fullGPU(census *roster.Census) int {
 	if s.rule.Category != job.GPUOOM || s.stream.rank >= 0 {
 		return -1

@@ -17,8 +17,8 @@ type Entry struct {
 	Ended   time.Time `json:"ended"`
 	Name    string    `json:"name"`
 	Command []string  `json:"command"`
-	// Fingerprint is the same for runs of the same job with the same program, code, image and
-	// inputs. It is empty if it is not known.
+	// Fingerprint is the same for runs of the same job with the same program, code, image, inputs, environment and
+	// standard input. It is empty if it is not known.
 	Fingerprint string    `json:"fingerprint"`
 	State       job.State `json:"state"`
 	ExitCode    int       `json:"exit_code"`

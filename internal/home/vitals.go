@@ -10,8 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// vitalsName is the live file in a run's directory. It has the newest signs of life of the ranks
-// while a gang runs.
+// vitalsName is the live file in a run's directory. It has the newest figures of the ranks while a gang runs.
 const vitalsName = "vitals.json"
 
 // maxVitals limits the size of the live file, in bytes.

@@ -22,7 +22,7 @@ type Extra struct {
 	State job.State
 	// Command is the job's command, quoted for a shell.
 	Command string
-	// Vitals are the last signs of life of the ranks; nil if none are known.
+	// Vitals are the last figures of the ranks; nil if none are known.
 	Vitals *vitals.Vitals
 	Curves []Curves
 	// Notes say what the page lacks.

@@ -92,7 +92,7 @@ func (r *Recorder) progress(e job.Event) {
 // Report returns the report of the run so far.
 func (r *Recorder) Report() runreport.Report { return r.folder.Report() }
 
-// LossRank returns the lowest rank of an attempt that has reported a loss, or -1.
+// LossRank returns the lowest rank that has reported a loss in an attempt. It returns -1 if no rank has.
 func (r *Recorder) LossRank(attempt int) int {
 	if p := r.paces[attempt]; p != nil {
 		return p.rank
@@ -100,7 +100,7 @@ func (r *Recorder) LossRank(attempt int) int {
 	return -1
 }
 
-// Loss returns the losses that LossRank has reported.
+// Loss returns the losses that one rank of an attempt has reported. LossRank returns the number of that rank.
 func (r *Recorder) Loss(attempt int) []Point {
 	if p := r.paces[attempt]; p != nil {
 		return p.loss.points

@@ -46,7 +46,7 @@ const (
 	KindHealth     Kind = "health"      // Attempt, Host, Health, Text and Hint: a host has a problem, or soon will
 	KindHang       Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
 	KindStacks     Kind = "stacks"      // Attempt, Stacks: at which places in the program the ranks are
-	KindPulse      Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
+	KindPulse      Kind = "pulse"       // Attempt, Host, Pulses; these events are not journalled
 	KindStraggler  Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
 	KindCurve      Kind = "curve"       // Attempt, Curve, Text: what a curve of the job shows
 	KindSave       Kind = "save"        // Attempt, Host, Save, Text and Hint: a checkpoint that the gang writes

@@ -9,7 +9,7 @@ type HangReport struct {
 	Limit Duration `json:"limit"`
 	// Stage is the stage of the job in which the gang hangs.
 	Stage HangStage `json:"stage"`
-	// Signs are the signals of life that the gang showed before Since, but not after it.
+	// Signs are the signs of life that the gang showed before Since, but not after it.
 	Signs []LifeSign `json:"signs"`
 	// Ranks are the ranks that probably hold up the others; empty if no rank stands out. Why says how they
 	// differ from the others. Confidence, from 0 to 1, is how sure gangrun is that they hold up the others.
@@ -43,10 +43,10 @@ const (
 	HangFinal  HangStage = "final"  // some ranks have ended
 )
 
-// LifeSign is a signal of life.
+// LifeSign is a kind of sign of life: of what shows that a gang still does something.
 type LifeSign string
 
-// The signals of life.
+// The signs of life.
 const (
 	SignSteps  LifeSign = "steps"
 	SignBeats  LifeSign = "heartbeats"

@@ -56,17 +56,17 @@ type NIC struct {
 }
 
 // Link is how two devices of a host are connected, as "nvidia-smi topo -m" shows it. It is NV with the number
-// of NVLinks, as in NV4, or the kind of the path through the machine, such as LinkPIX. It is empty if the path
-// is not known, and between a device and itself.
+// of NVLinks, such as NV4, or the kind of the path through the machine, such as LinkPIX. It is empty if the path
+// is not known, and between a device and itself. NVIDIA says "PCIe bridge" for a PCIe switch.
 type Link string
 
 // The links other than NVLinks, the closest first.
 const (
 	LinkPSB  Link = "PSB"  // on the same board, or MIG instances of the same GPU
-	LinkPIX  Link = "PIX"  // at most one PCIe bridge
-	LinkPXB  Link = "PXB"  // several PCIe bridges, no host bridge
+	LinkPIX  Link = "PIX"  // at most one PCIe switch
+	LinkPXB  Link = "PXB"  // several PCIe switches, no PCIe host bridge
 	LinkPHB  Link = "PHB"  // a PCIe host bridge, as a rule the CPU
-	LinkNODE Link = "NODE" // several host bridges of one NUMA node
+	LinkNODE Link = "NODE" // several PCIe host bridges of one NUMA node
 	LinkSYS  Link = "SYS"  // the connection between NUMA nodes
 )
 

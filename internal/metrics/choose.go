@@ -79,7 +79,7 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 		}
 		of := meanings[i].Signal
 		old, has := c.By[of]
-		if !has || better(s, all[old], meanings[i].Rank-meanings[old].Rank) {
+		if !has || better(s, all[old], meanings[i].Order-meanings[old].Order) {
 			c.By[of] = i
 		}
 	}
@@ -121,7 +121,7 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 func ofTrainingData(all []Candidate, meanings []Meaning) int {
 	best := -1
 	for i, m := range meanings {
-		if m.Training && (best < 0 || better(all[i], all[best], m.Rank-meanings[best].Rank)) {
+		if m.Training && (best < 0 || better(all[i], all[best], m.Order-meanings[best].Order)) {
 			best = i
 		}
 	}

@@ -44,7 +44,7 @@ func TestMeaning(t *testing.T) {
 	if _, ok := MeaningOf("accuracy"); ok {
 		t.Error("an accuracy without a word for its data is taken for one of validation")
 	}
-	if a, _ := MeaningOf("val_loss"); a.Rank >= func() int { b, _ := MeaningOf("val_accuracy"); return b.Rank }() {
+	if a, _ := MeaningOf("val_loss"); a.Order >= func() int { b, _ := MeaningOf("val_accuracy"); return b.Order }() {
 		t.Error("a loss does not come before an accuracy")
 	}
 }

@@ -17,8 +17,8 @@ type Meaning struct {
 	// Training is true if the series is a metric of training data other than the loss. Such a series is not a
 	// signal, but gangrun judges a run by it if the run has nothing else.
 	Training bool
-	// Rank orders the series of one signal. gangrun judges the run by the series with the lowest Rank.
-	Rank int
+	// Order orders the series of one signal. gangrun judges the run by the series with the lowest Order.
+	Order int
 }
 
 var (
@@ -70,7 +70,7 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 		return false
 	}
 	is := words(strings.Join(of, " "))
-	m.Rank = len(of)
+	m.Order = len(of)
 	switch {
 	case is["skipped"] && (is["iterations"] || is["steps"] || is["iters"] || len(of) == 1):
 		m.Signal = judge.Skipped
@@ -95,7 +95,7 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 	m.Known, m.Higher = true, high && !lower
 	if has(otherData) {
 		m.Signal = judge.Validation
-		m.Rank += 10 * place(of)
+		m.Order += 10 * place(of)
 		return m, true
 	}
 	if !is["loss"] && !is["nll"] {
@@ -104,7 +104,7 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 	}
 	m.Signal = judge.Train
 	if !(is["train"] || is["training"] || is["lm"] || len(of) == 1) {
-		m.Rank += 5 // it may be only a part of the loss
+		m.Order += 5 // it may be only a part of the loss
 	}
 	return m, true
 }

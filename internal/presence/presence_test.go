@@ -7,14 +7,14 @@ import (
 )
 
 // TestSilence checks when a follower of a run is warned of a silence: first after some seconds, and then at intervals
-// that double. Every sign of life ends a silence. If the controller holds its lock, the first warning comes later.
+// that double. Every event or output ends a silence. If the controller holds its lock, the first warning comes later.
 func TestSilence(t *testing.T) {
 	begun := time.Now()
 	second := func(of int) time.Time { return begun.Add(time.Duration(of) * time.Second) }
 	always := func(held bool) func(int) bool { return func(int) bool { return held } }
 	for name, test := range map[string]struct {
 		held   func(second int) bool
-		word   int // the second of the only sign of life; 0 if there is none
+		word   int // the second of the only event; 0 if there is none
 		warned []int
 	}{
 		"free":        {held: always(false), warned: []int{5, 10, 20, 40, 80, 160}},

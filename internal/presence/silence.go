@@ -9,18 +9,17 @@ const (
 	warnLocked   = time.Minute     // a process seems to hold it
 )
 
-// Silence decides when to warn that a run gives no sign of life. After a warning, it warns
-// again when the silence has become twice as long. The zero value is ready for use.
+// Silence decides when to warn that a run is silent: it has had no event and no output. After a warning, it warns again
+// when the silence has become twice as long. The zero value is ready for use.
 type Silence struct {
-	count  int64 // of signs of life so far
+	count  int64 // of events and pieces of output so far
 	locked bool
 	since  time.Time
 	next   time.Duration
 }
 
-// Warn returns how long there has been no sign of life, and whether to warn of that now. count
-// is the number of signs of life so far. locked says whether a process seems to hold the lock
-// on the run's directory.
+// Warn returns how long the run has been silent, and whether to warn of that now. count is the number of events and
+// pieces of output of the run so far. locked says whether a process seems to hold the lock on the run's directory.
 func (s *Silence) Warn(now time.Time, count int64, locked bool) (silent time.Duration, warn bool) {
 	if count != s.count || s.since.IsZero() {
 		*s = Silence{count: count, locked: locked, since: now}

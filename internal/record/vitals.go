@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/vitals"
 )
 
-// Vitals returns the newest signs of life of a run's ranks, nil if none are recorded, as while no
-// gang runs.
+// Vitals returns the newest figures of a run's ranks. It returns nil if there are none, for example because no gang
+// runs.
 func Vitals(run home.Run) (*vitals.Vitals, error) {
 	data, err := run.ReadVitals()
 	if err != nil || data == nil {

@@ -225,11 +225,11 @@ func (s *save) unfinished() bool {
 }
 
 // Due returns the key and the parts of the newest checkpoint that the caller should verify now. It returns a
-// checkpoint only if none of its files has changed for as long as still. The key is "" if there is no
-// checkpoint to verify.
-func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []Found) {
+// checkpoint only if the last change that was seen in its files was at least minAge before now. The key is "" if there
+// is no checkpoint to verify.
+func (f *Follower) Due(now time.Time, minAge time.Duration) (key string, parts []Found) {
 	for _, s := range slices.Backward(f.sorted()) {
-		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still && !f.grows(now, s, still) {
+		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= minAge && !f.grows(now, s, minAge) {
 			return s.key, s.parts
 		}
 	}
@@ -237,10 +237,10 @@ func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []
 }
 
 // grows reports whether another part of the same step still has a temporary name, and has changed recently.
-func (f *Follower) grows(now time.Time, s *save, still time.Duration) bool {
+func (f *Follower) grows(now time.Time, s *save, minAge time.Duration) bool {
 	of := s.parts[0]
 	for _, u := range f.saves {
-		if of.Step >= 0 && u.open && u.unfinished() && u.parts[0].Step == of.Step && filepath.Dir(u.parts[0].Path) == filepath.Dir(of.Path) && now.Sub(u.changed) < still {
+		if of.Step >= 0 && u.open && u.unfinished() && u.parts[0].Step == of.Step && filepath.Dir(u.parts[0].Path) == filepath.Dir(of.Path) && now.Sub(u.changed) < minAge {
 			return true
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // measured from the end of one checkpoint to the beginning of the next. cost is how long each checkpoint stops
 // the training. between is the mean time between failures of the training. The result is Daly's higher-order
 // estimate of the optimum (J. T. Daly, Future Generation Computer Systems 22, 2006). For a small cost, it is
-// about Young's estimate, sqrt(2 cost between).
+// about Young's estimate, sqrt(2 × cost × between).
 func Best(cost, between time.Duration) time.Duration {
 	if cost <= 0 || between <= 0 {
 		return 0
@@ -71,8 +71,8 @@ func rounded(d time.Duration) time.Duration {
 	return max(time.Second, d.Round(time.Second))
 }
 
-// Near reports whether a job saves about as often as is best. This is so if another interval would save the job
-// less than half a percent of its time.
+// Near reports whether a job saves about as often as is best: with the best interval, the job would gain less than half
+// a percent of its time.
 func Near(a job.SaveInterval) bool {
 	return lost(a, time.Duration(a.Every))-lost(a, time.Duration(a.Best)) < 0.005
 }
@@ -94,8 +94,7 @@ var sources = map[job.FailureSource]string{
 	job.FailuresUsual:   "as is usual for a cluster",
 }
 
-// Words says in words how often a job saves, how much time that costs, and how much time another interval would
-// cost.
+// Words describes how often a job saves, how much time that costs, and how much time another interval would cost.
 func Words(a job.SaveInterval) string {
 	every, best := time.Duration(a.Every), time.Duration(a.Best)
 	from := fmt.Sprintf("a failure each %s, %s", about(time.Duration(a.Failures)), sources[a.Source])

@@ -19,7 +19,7 @@ type Summary struct {
 	Broken int `json:"broken"` // checkpoints
 	// The following fields are medians of the newest good checkpoints. Bytes is the size, Write is how long it
 	// took to write a checkpoint, Stall is how long the training stood still for a checkpoint, and Every is the
-	// time between two checkpoints. If it is not known, Stall is null, and Every is 0.
+	// time between two checkpoints. An unknown Stall is null. An unknown Every is 0.
 	Bytes int64         `json:"bytes"`
 	Write job.Duration  `json:"write"`
 	Stall *job.Duration `json:"stall"`

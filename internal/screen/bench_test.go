@@ -19,7 +19,7 @@ func BenchmarkOutput(b *testing.B) {
 	} {
 		for _, raw := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/raw=%t", c.name, raw), func(b *testing.B) {
-				s := New(Options{Out: Stream{W: io.Discard, Color: !raw}, Err: Stream{W: io.Discard}, Ranks: 8, Prefix: !raw})
+				s := New(Options{Out: Stream{W: io.Discard, Colour: !raw}, Err: Stream{W: io.Discard}, Ranks: 8, Prefix: !raw})
 				chunk := bytes.Repeat([]byte(c.line), max(1, 32<<10/len(c.line)))
 				b.SetBytes(int64(len(chunk)))
 				b.ReportAllocs()

@@ -12,9 +12,9 @@ import (
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // harmless fails the test if a text has anything but lines of visible text with prefixes.
-func harmless(t *testing.T, text string, color bool) {
+func harmless(t *testing.T, text string, colour bool) {
 	t.Helper()
-	if color {
+	if colour {
 		for line := range strings.Lines(text) {
 			if all := sgr.FindAllString(line, -1); len(all) > 0 && all[len(all)-1] != resetStyle {
 				t.Errorf("the line %q leaves its colour on", line)
@@ -53,7 +53,7 @@ func FuzzOutput(f *testing.F) {
 		if len(data) < 64 { // makes lines that are longer than what the Screen keeps
 			data = bytes.Repeat(data, int(repeat)+1)
 		}
-		for _, stream := range []Stream{{}, {Color: true}, {Terminal: true}, {Terminal: true, Color: true}} {
+		for _, stream := range []Stream{{}, {Colour: true}, {Terminal: true}, {Terminal: true, Colour: true}} {
 			show := func(cuts []byte, flush bool) string {
 				var b bytes.Buffer
 				stream := stream
@@ -82,12 +82,12 @@ func FuzzOutput(f *testing.F) {
 				return b.String()
 			}
 			whole := show(nil, false)
-			harmless(t, whole, stream.Color)
+			harmless(t, whole, stream.Colour)
 			if cut := show(cuts, false); cut != whole {
 				t.Errorf("%+v: cut %q, whole %q", stream, cut, whole)
 			}
 			if !stream.Terminal {
-				harmless(t, show(cuts, true), stream.Color)
+				harmless(t, show(cuts, true), stream.Colour)
 			}
 		}
 	})

@@ -96,8 +96,8 @@ func newTerminal(t *testing.T, cols, high int) *terminal {
 	return &terminal{t: t, cols: cols, high: high, text: make([][]rune, 1)}
 }
 
-func (e *terminal) stream(color bool) Stream {
-	return Stream{W: e, Terminal: true, Color: color, Size: func() (int, int) { return e.cols, e.high }}
+func (e *terminal) stream(colour bool) Stream {
+	return Stream{W: e, Terminal: true, Colour: colour, Size: func() (int, int) { return e.cols, e.high }}
 }
 
 func (e *terminal) Write(p []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 func TestPipe(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", pieceSize/16)
 	prefixed := Options{Ranks: 2, Prefix: true}
-	colour := Options{Ranks: 2, Prefix: true, Out: Stream{Color: true}, Err: Stream{Color: true}}
+	colour := Options{Ranks: 2, Prefix: true, Out: Stream{Colour: true}, Err: Stream{Colour: true}}
 	bare := Options{Ranks: 2}
 	tests := []struct {
 		name  string

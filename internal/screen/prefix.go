@@ -11,14 +11,14 @@ var palette = [...]string{"36", "32", "35", "33", "34", "96", "92", "95"}
 
 // prefix returns what goes before a line of the rank; more is for a line that
 // goes on with a broken one.
-func prefix(opts Options, rank int, host string, stderr, color, more bool) []byte {
+func prefix(opts Options, rank int, host string, stderr, colour, more bool) []byte {
 	if !opts.Prefix {
 		return nil
 	}
 	number := strconv.Itoa(rank)
 	var b []byte
 	paint := func(sgr, text string) {
-		if color && text != "" {
+		if colour && text != "" {
 			text = "\x1b[" + sgr + "m" + text + resetStyle
 		}
 		b = append(b, text...)

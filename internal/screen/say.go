@@ -23,7 +23,7 @@ func (s *Screen) own(label, sgr, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	head := "gangrun:"
-	if label != "" && s.err.Color {
+	if label != "" && s.err.Colour {
 		label = "\x1b[" + sgr + "m" + label + resetStyle
 	}
 	if label != "" {

@@ -14,8 +14,8 @@ type Stream struct {
 	W io.Writer
 	// Terminal is true if W is a terminal on which the cursor can be moved.
 	Terminal bool
-	// Color is true if the Screen passes colours on and colours the prefix.
-	Color bool
+	// Colour is true if the Screen passes colours on and colours the prefix.
+	Colour bool
 	// Size returns the terminal's columns and lines. If it is nil or returns a size that is
 	// not positive, the Screen uses 80 by 24.
 	Size func() (cols, lines int)
@@ -31,7 +31,7 @@ func FileStream(f *os.File, getenv func(string) string) Stream {
 	return Stream{
 		W:        f,
 		Terminal: tty,
-		Color:    tty && getenv("NO_COLOR") == "",
+		Colour:   tty && getenv("NO_COLOR") == "",
 		Size: func() (int, int) {
 			cols, lines, err := term.GetSize(fd)
 			if err != nil {
@@ -45,7 +45,7 @@ func FileStream(f *os.File, getenv func(string) string) Stream {
 // same says that what is written to both arrives in one place: after "2>&1", or
 // on one terminal. Then a line of one must not go on in one of the other.
 func (a Stream) same(b Stream) bool {
-	if a.Terminal != b.Terminal || a.Color != b.Color {
+	if a.Terminal != b.Terminal || a.Colour != b.Colour {
 		return false
 	}
 	f, ok := a.W.(*os.File)

@@ -140,7 +140,7 @@ func TestBounded(t *testing.T) {
 	for _, text := range []string{"", "\x1b]", "\x1b[", "\r", "\x1b[38;2;1;2;3m"} {
 		for _, opts := range []Options{
 			{Ranks: 2, Prefix: true}, {Ranks: 2}, {Ranks: 1},
-			{Ranks: 2, Prefix: true, Out: Stream{Terminal: true, Color: true}},
+			{Ranks: 2, Prefix: true, Out: Stream{Terminal: true, Colour: true}},
 		} {
 			opts.Out.W, opts.Err.W = io.Discard, io.Discard
 			s := New(opts)
@@ -187,7 +187,7 @@ func TestSame(t *testing.T) {
 	}{
 		{"two buffers", Stream{W: &b}, Stream{W: &bytes.Buffer{}}, false},
 		{"one buffer", Stream{W: &b}, Stream{W: &b}, true},
-		{"one buffer, not alike", Stream{W: &b}, Stream{W: &b, Color: true}, false},
+		{"one buffer, not alike", Stream{W: &b}, Stream{W: &b, Colour: true}, false},
 		{"one file", Stream{W: one}, Stream{W: one}, true},
 		{"one file twice", Stream{W: one}, Stream{W: two}, true},
 		{"two files", Stream{W: one}, Stream{W: os.Stdin}, false},
@@ -247,11 +247,11 @@ func TestFileStream(t *testing.T) {
 	defer file.Close()
 	tty := openTerminal(t, 101, 42)
 	for _, test := range []struct {
-		name            string
-		f               *os.File
-		env             map[string]string
-		terminal, color bool
-		cols, lines     int
+		name             string
+		f                *os.File
+		env              map[string]string
+		terminal, colour bool
+		cols, lines      int
 	}{
 		{"file", file, map[string]string{"TERM": "xterm"}, false, false, 0, 0},
 		{"terminal", tty, map[string]string{"TERM": "xterm"}, true, true, 101, 42},
@@ -263,7 +263,7 @@ func TestFileStream(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := FileStream(test.f, func(name string) string { return test.env[name] })
 			cols, lines := s.Size()
-			if s.W != test.f || s.Terminal != test.terminal || s.Color != test.color || cols != test.cols || lines != test.lines {
+			if s.W != test.f || s.Terminal != test.terminal || s.Colour != test.colour || cols != test.cols || lines != test.lines {
 				t.Errorf("got %+v of %d by %d", s, cols, lines)
 			}
 		})

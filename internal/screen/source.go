@@ -66,9 +66,9 @@ func (f *source) raw() bool { return !f.screen.opts.Prefix && !f.sink.Terminal }
 // name sets the host and with it the prefix.
 func (f *source) name(host string) {
 	f.host = host
-	o, rank, stderr, color := f.screen.opts, f.key>>1, f.key&1 == 1, f.sink.Color
-	f.prefix = prefix(o, rank, host, stderr, color, false)
-	f.more = prefix(o, rank, host, stderr, color, true)
+	o, rank, stderr, colour := f.screen.opts, f.key>>1, f.key&1 == 1, f.sink.Colour
+	f.prefix = prefix(o, rank, host, stderr, colour, false)
+	f.more = prefix(o, rank, host, stderr, colour, true)
 }
 
 // take takes the next bytes.
@@ -184,7 +184,7 @@ func (f *source) back(n int) {
 
 // sgr changes the style of the text to come.
 func (f *source) sgr(params []byte) {
-	if f.sink.Color {
+	if f.sink.Colour {
 		f.held.style.apply(params)
 	}
 }

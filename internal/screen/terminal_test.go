@@ -53,11 +53,11 @@ func TestTerminal(t *testing.T) {
 		{"nested bars", 40, steps(out(0, "\repoch 1\n\r 1%\x1b[A"), wait(time.Second), out(0, "\n\r 2%\x1b[A"), wait(time.Second)), "[0]  epoch 1\n[0]   2%▏"},
 	}
 	for _, test := range tests {
-		for _, color := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/color=%t", test.name, color), func(t *testing.T) {
+		for _, colour := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/colour=%t", test.name, colour), func(t *testing.T) {
 				e := newTerminal(t, test.cols, 24)
 				opts := opts
-				opts.Out, opts.Err = e.stream(color), e.stream(color)
+				opts.Out, opts.Err = e.stream(colour), e.stream(colour)
 				newDesk(t, opts, test.steps...)
 				if got := e.show(); got != test.want {
 					t.Errorf("the terminal shows\n%s\nnot\n%s", got, test.want)
@@ -193,18 +193,18 @@ func TestLongLineOnTerminal(t *testing.T) {
 // TestWordsInColour checks the labels of gangrun's own messages.
 func TestWordsInColour(t *testing.T) {
 	for _, test := range []struct {
-		color bool
-		want  string
+		colour bool
+		want   string
 	}{
 		{false, "gangrun: 1 of 2\ngangrun: error: bad\ngangrun: error: worse\ngangrun: hint: do x\n"},
 		{true, "gangrun: 1 of 2\ngangrun: \x1b[1;31merror:\x1b[0m bad\ngangrun: \x1b[1;31merror:\x1b[0m worse\ngangrun: \x1b[36mhint:\x1b[0m do x\n"},
 	} {
-		d := newDesk(t, Options{Ranks: 1, Prefix: true, Err: Stream{Color: test.color}})
+		d := newDesk(t, Options{Ranks: 1, Prefix: true, Err: Stream{Colour: test.colour}})
 		d.s.Say("%d of %d", 1, 2)
 		d.s.Error("bad\nworse")
 		d.s.Hint("do x")
 		if got := d.err.String(); got != test.want {
-			t.Errorf("color %t: got %q, want %q", test.color, got, test.want)
+			t.Errorf("colour %t: got %q, want %q", test.colour, got, test.want)
 		}
 	}
 }

@@ -225,7 +225,7 @@ func (s *Screen) columns() []sized {
 		total, last := 1, -1
 		for i, c := range all {
 			total += c.width + 2
-			if c.Column.Rank > 0 && (last < 0 || c.Column.Rank >= all[last].Column.Rank) {
+			if c.Column.Order > 0 && (last < 0 || c.Column.Order >= all[last].Column.Order) {
 				last = i
 			}
 		}

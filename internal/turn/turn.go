@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Turn lets one goroutine make such a call at a time.
+// A Turn makes sure that only one call of Do that uses it runs its function at a time.
 type Turn chan struct{}
 
-// New returns a Turn that nobody has.
+// New returns a Turn that no call of Do uses.
 func New() Turn { return make(Turn, 1) }
 
-// Do returns what call returns, or the cause of ctx if ctx ends first. If call needs longer, its goroutine stays.
-// There is at most one such goroutine for each Turn, because the next Do waits for its end. After the end of ctx,
-// Do waits for slack, so that a call that notices the end can still return.
+// Do runs call in a goroutine, and returns what call returns. If ctx ends first, Do returns the cause of ctx, and the
+// goroutine stays until call returns. There is at most one such goroutine for each Turn, because the next Do waits for
+// its end. If ctx ends while call runs, Do still waits for up to the duration slack, so that a call that notices the
+// end of ctx can return.
 func Do[T any](ctx context.Context, turn Turn, slack time.Duration, call func() (T, error)) (T, error) {
 	select {
 	case turn <- struct{}{}:

@@ -30,9 +30,9 @@ type Column struct {
 	Odd vitals.Oddity
 	// Left aligns the column to the left.
 	Left bool
-	// Rank says which columns are left out if there is not enough room: the columns with the highest Rank
-	// first.
-	Rank int
+	// Order says which columns are left out if there is not enough room: the columns with the highest Order first.
+	// A column with the Order 0 is never left out.
+	Order int
 }
 
 // Columns returns the columns of a table of ranks.
@@ -56,31 +56,31 @@ func Columns() []Column {
 	}
 	return []Column{
 		{Name: "RANK", Cell: func(r RankStatus) string { return fmt.Sprint(r.Rank) }},
-		{Name: "HOST", Left: true, Rank: 1, Cell: func(r RankStatus) string { return text.Printable(r.Host) }, Less: func(a, b RankStatus) bool { return a.Host < b.Host }},
-		{Name: "PID", Rank: 8, Cell: func(r RankStatus) string { return number(int64(r.process()), r.process() > 0) }},
-		{Name: "STATE", Left: true, Rank: 1, Cell: RankStatus.Doing, Odd: vitals.OddState},
-		{Name: "STEP", Rank: 2, Cell: func(r RankStatus) string { return number(r.LastStep(), r.LastStep() >= 0) }, Odd: vitals.OddStep, Less: func(a, b RankStatus) bool { return a.LastStep() < b.LastStep() }},
-		{Name: "/MIN", Rank: 7, Cell: life(func(r vitals.Rank) string { return rate(r.Rate) })},
-		{Name: "LOSS", Rank: 6, Cell: RankStatus.loss, Odd: vitals.OddLoss},
-		{Name: "IDLE", Rank: 5, Cell: life(func(r vitals.Rank) string { return idle(r.Idle) })},
-		{Name: "SILENT", Rank: 3, Cell: life(func(r vitals.Rank) string { return Short(time.Duration(r.Silent)) }), Odd: vitals.OddMissing, Less: more(func(r vitals.Rank) float64 { return float64(r.Silent) })},
-		{Name: "CPU", Rank: 3, Cell: life(func(r vitals.Rank) string { return percent(r.CPU) }), Odd: vitals.OddCPU, Less: more(func(r vitals.Rank) float64 {
+		{Name: "HOST", Left: true, Order: 1, Cell: func(r RankStatus) string { return text.Printable(r.Host) }, Less: func(a, b RankStatus) bool { return a.Host < b.Host }},
+		{Name: "PID", Order: 8, Cell: func(r RankStatus) string { return number(int64(r.process()), r.process() > 0) }},
+		{Name: "STATE", Left: true, Order: 1, Cell: RankStatus.Doing, Odd: vitals.OddState},
+		{Name: "STEP", Order: 2, Cell: func(r RankStatus) string { return number(r.LastStep(), r.LastStep() >= 0) }, Odd: vitals.OddStep, Less: func(a, b RankStatus) bool { return a.LastStep() < b.LastStep() }},
+		{Name: "/MIN", Order: 7, Cell: life(func(r vitals.Rank) string { return rate(r.Rate) })},
+		{Name: "LOSS", Order: 6, Cell: RankStatus.loss, Odd: vitals.OddLoss},
+		{Name: "IDLE", Order: 5, Cell: life(func(r vitals.Rank) string { return idle(r.Idle) })},
+		{Name: "SILENT", Order: 3, Cell: life(func(r vitals.Rank) string { return Short(time.Duration(r.Silent)) }), Odd: vitals.OddMissing, Less: more(func(r vitals.Rank) float64 { return float64(r.Silent) })},
+		{Name: "CPU", Order: 3, Cell: life(func(r vitals.Rank) string { return percent(r.CPU) }), Odd: vitals.OddCPU, Less: more(func(r vitals.Rank) float64 {
 			if r.CPU == nil {
 				return -1
 			}
 			return *r.CPU
 		})},
-		{Name: "RSS", Rank: 4, Cell: life(func(r vitals.Rank) string { return Size(float64(r.RSS)) }), Odd: vitals.OddMemory, Less: more(func(r vitals.Rank) float64 { return float64(r.RSS) })},
-		{Name: "READ/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Read) })},
-		{Name: "WRITE/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Written) })},
-		{Name: "PROCS", Rank: 10, Cell: life(func(r vitals.Rank) string { return fmt.Sprint(r.Processes) })},
-		{Name: "GPU", Rank: 3, Odd: vitals.OddGPU, Cell: life(func(r vitals.Rank) string {
+		{Name: "RSS", Order: 4, Cell: life(func(r vitals.Rank) string { return Size(float64(r.RSS)) }), Odd: vitals.OddMemory, Less: more(func(r vitals.Rank) float64 { return float64(r.RSS) })},
+		{Name: "READ/S", Order: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Read) })},
+		{Name: "WRITE/S", Order: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Written) })},
+		{Name: "PROCS", Order: 10, Cell: life(func(r vitals.Rank) string { return fmt.Sprint(r.Processes) })},
+		{Name: "GPU", Order: 3, Odd: vitals.OddGPU, Cell: life(func(r vitals.Rank) string {
 			return gpu(r.GPU, func(g job.GPUPulse) string { return fmt.Sprint(g.Utilization, "%") })
 		})},
-		{Name: "GPUMEM", Rank: 11, Cell: life(func(r vitals.Rank) string {
+		{Name: "GPUMEM", Order: 11, Cell: life(func(r vitals.Rank) string {
 			return gpu(r.GPU, func(g job.GPUPulse) string { return fmt.Sprint(g.Memory, "%") })
 		})},
-		{Name: "POWER", Rank: 11, Cell: life(func(r vitals.Rank) string {
+		{Name: "POWER", Order: 11, Cell: life(func(r vitals.Rank) string {
 			return gpu(r.GPU, func(g job.GPUPulse) string { return fmt.Sprint(g.Power, "W") })
 		})},
 	}
@@ -170,7 +170,7 @@ func printRanks(w io.Writer, id string, ranks []RankStatus, all bool) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	columns := slices.DeleteFunc(Columns(), func(c Column) bool {
-		return c.Rank > 8 && c.Name != "POWER" || c.Name != "STEP" && Empty(c, shown)
+		return c.Order > 8 && c.Name != "POWER" || c.Name != "STEP" && Empty(c, shown)
 	})
 	var names []string
 	for _, c := range columns {

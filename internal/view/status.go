@@ -18,12 +18,12 @@ type Status struct {
 	runreport.Report
 	Dir string       `json:"dir"`
 	Now []RankStatus `json:"ranks_now"`
-	// Gang sums up the vitals of the ranks, which were computed at VitalsAt. Both are nil while no
+	// Gang sums up the figures of the ranks, which were computed at VitalsAt. Both are nil while no
 	// gang runs.
 	Gang     *vitals.Gang `json:"gang,omitempty"`
 	VitalsAt *time.Time   `json:"vitals_at,omitempty"`
 
-	stale bool // the vitals should have been replaced long ago
+	stale bool // the figures should have been replaced long ago
 }
 
 // RankStatus is the state of one rank of the latest attempt.
@@ -42,11 +42,11 @@ type RankStatus struct {
 	Loss   *float64  `json:"loss,omitempty"`
 	LossIs string    `json:"loss_is,omitempty"`
 	Exit   *job.Exit `json:"exit,omitempty"`
-	// Vitals are the rank's signs of life. They are nil if the rank has ended, or if gangrun knows none.
+	// Vitals are the rank's figures. They are nil if the rank has ended, or if gangrun knows none.
 	Vitals *vitals.Rank `json:"vitals,omitempty"`
 }
 
-// NewStatus returns the status of a run. It computes the status from the report, the events, and v, the vitals
+// NewStatus returns the status of a run. It computes the status from the report, the events, and v, the figures
 // of the gang. v may be nil.
 func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
 	return newStatus(run, report, ranksNow(report, events), v, now)

@@ -120,7 +120,8 @@ func (v *Vitals) Of(rank int) *Rank {
 	return &v.Ranks[i]
 }
 
-// With returns the vitals. If earlier is of the same attempt, it adds the ranks that only earlier has: they have ended since.
+// With returns v. If earlier is of the same attempt, With adds the ranks that only earlier has. These ranks have ended
+// since.
 func (v Vitals) With(earlier Vitals) Vitals {
 	if v.Attempt != earlier.Attempt {
 		return v

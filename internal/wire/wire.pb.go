@@ -191,8 +191,10 @@ func (x *Leftover) GetGang() string {
 }
 
 type CleanRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	UnusedMs      int64                  `protobuf:"varint,1,opt,name=unused_ms,json=unusedMs,proto3" json:"unused_ms,omitempty"` // images of gangrun that nobody has used for so long are removed, too
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// unused_ms, if not negative, makes the agent also remove the images that gangrun has brought to
+	// the host and that no job has used for this time.
+	UnusedMs      int64 `protobuf:"varint,1,opt,name=unused_ms,json=unusedMs,proto3" json:"unused_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,9 +688,11 @@ func (x *SurveyReply) GetFacts() []byte {
 }
 
 type MeasureRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Measure       []byte                 `protobuf:"bytes,1,opt,name=measure,proto3" json:"measure,omitempty"` // JSON of job.Measure
-	Spool         bool                   `protobuf:"varint,2,opt,name=spool,proto3" json:"spool,omitempty"`    // the logs of ranks go into the agent's own directory, whose disk is measured as that of the logs
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Measure []byte                 `protobuf:"bytes,1,opt,name=measure,proto3" json:"measure,omitempty"` // JSON of job.Measure
+	// spool is true if the logs of ranks go into the agent's own directory. The agent then measures
+	// the disk of that directory.
+	Spool         bool `protobuf:"varint,2,opt,name=spool,proto3" json:"spool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,7 +918,7 @@ type MeetRequest struct {
 	Secret  []byte                 `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`   // of the meeting; a host that answers with it belongs to the meeting
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // to open the port on
 	Dir     []byte                 `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`         // to write the file into; empty for none
-	// peers are the other hosts, in a later request.
+	// peers, in a later request, are the other hosts.
 	Peers []*Peer `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
 	// link, in a later request without peers, is the host to which the link is measured.
 	Link          *Peer `protobuf:"bytes,5,opt,name=link,proto3" json:"link,omitempty"`
@@ -1068,11 +1072,13 @@ type MeetReply struct {
 	Port  int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
 	Error string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why there is no port
 	Wrote bool                   `protobuf:"varint,3,opt,name=wrote,proto3" json:"wrote,omitempty"`
-	// reach and shared are only in the second reply. reach is JSON of a list of job.ReachFact.
-	// shared is JSON of job.SharedFact, or empty if the host wrote no file.
-	Reach         []byte `protobuf:"bytes,4,opt,name=reach,proto3" json:"reach,omitempty"`
-	Shared        []byte `protobuf:"bytes,5,opt,name=shared,proto3" json:"shared,omitempty"`
-	Speeds        []byte `protobuf:"bytes,6,opt,name=speeds,proto3" json:"speeds,omitempty"` // JSON of a list of job.Speed: of the link, in both directions
+	// reach and shared are only in the reply to a request with peers. reach is JSON of a list of
+	// job.ReachFact. shared is JSON of job.SharedFact, or empty if the host wrote no file.
+	Reach  []byte `protobuf:"bytes,4,opt,name=reach,proto3" json:"reach,omitempty"`
+	Shared []byte `protobuf:"bytes,5,opt,name=shared,proto3" json:"shared,omitempty"`
+	// speeds is only in the reply to a request with a link. It is JSON of a list of job.Speed: the
+	// speeds of the link in both directions.
+	Speeds        []byte `protobuf:"bytes,6,opt,name=speeds,proto3" json:"speeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

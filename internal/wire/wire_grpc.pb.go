@@ -79,10 +79,10 @@ type AgentClient interface {
 	LeaseLost(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseLostReply, error)
 	LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
-	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files, or, with
-	// each request that names a link, measures its link to one other host. The port and the file are
-	// gone when the stream has ended.
+	// port and writes a file into a directory. The controller sends further requests when all hosts
+	// have done so. At a request with peers, the host connects to these peers and looks for their
+	// files. At a request with a link, the host measures its link to that one host. The port and the
+	// file are gone when the stream has ended.
 	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
@@ -396,10 +396,10 @@ type AgentServer interface {
 	LeaseLost(context.Context, *LeaseRequest) (*LeaseLostReply, error)
 	LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
-	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files, or, with
-	// each request that names a link, measures its link to one other host. The port and the file are
-	// gone when the stream has ended.
+	// port and writes a file into a directory. The controller sends further requests when all hosts
+	// have done so. At a request with peers, the host connects to these peers and looks for their
+	// files. At a request with a link, the host measures its link to that one host. The port and the
+	// file are gone when the stream has ended.
 	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A

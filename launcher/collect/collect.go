@@ -37,11 +37,10 @@ type Source struct {
 
 // Collector collects the output of all gangs of a run.
 type Collector struct {
-	// Limit is how long gangrun waits for output after the end of a gang, if none comes although the host is
-	// not silent. New sets it to 30 seconds.
+	// Limit is how long the Collector waits for output of a host after the end of a gang, if no output comes although
+	// the host is not silent. New sets it to 30 seconds.
 	Limit time.Duration
-	// RetryEvery is the time between two attempts to fetch output from a lost host. New sets it
-	// to 10 seconds.
+	// RetryEvery is the time between two tries to fetch output from a lost host. New sets it to 10 seconds.
 	RetryEvery time.Duration
 
 	life  context.Context
@@ -52,8 +51,7 @@ type Collector struct {
 	kept    map[*agents.Agent]int // for each agent, the number of gangs of which it keeps output
 }
 
-// New returns a Collector, which stops when ctx ends. After hurry is closed, the Collector no
-// longer waits for output.
+// New returns a Collector. The Collector stops when ctx ends. After hurry is closed, it no longer waits for output.
 func New(ctx context.Context, hurry <-chan struct{}) *Collector {
 	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: ctx, hurry: hurry, kept: map[*agents.Agent]int{}}
 }

@@ -17,23 +17,22 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID must be unique on this host. By its Labels, other processes can find the container later. Labels must
-	// not be nil.
+	// ID must be unique on this host. Other processes can find the container later by its Labels. Labels must not be
+	// nil.
 	ID     string
 	Labels map[string]string
 	Image  *Image
 	Args   []string // the command of the first process
 	Env    []string // variables of the first process, in addition to those of the image
 	User   User
-	// If ImageUser is true, the container's processes run as the user whom the image names, and
-	// User is not used. The calling process must then be root.
+	// If ImageUser is true, the container's processes run as the user whom the image names, and User has no effect.
+	// The calling process must then be root.
 	ImageUser bool
 	Mounts    []Mount
 	// If OwnNetwork is true, the container does not use the network of the host, but a network that has only a
 	// loopback interface.
 	OwnNetwork bool
-	// ReadOnly makes the root directory read-only. The container can then write to /tmp,
-	// /var/tmp and /run, which are in memory.
+	// ReadOnly makes the root directory read-only. /tmp and /var/tmp are then in memory and can be written.
 	ReadOnly bool
 	Limits   Limits
 	Devices  Devices

@@ -51,16 +51,19 @@ func (h Host) addresses() (all []Address) {
 	return all
 }
 
-// Choose returns, for each host, the address at which the other hosts reach it. asked is the network that the
-// user has named: a CIDR, the name of an interface, or empty. If asked is not empty, all addresses are in that
-// network. Otherwise Choose prefers the network through which gangrun has reached the hosts, and after it the
-// first network that all hosts have. If the hosts have no network in common, Choose returns the addresses at
-// which gangrun has reached them. There must then be routes between these addresses. If gangrun has reached one
-// of these hosts at a loopback address, or at an address that is not known, Choose returns an *Error instead. It
-// also returns an *Error if a host has no address in the network asked.
-func Choose(hosts []Host, asked string) ([]Address, error) {
-	if asked != "" {
-		return askedNetwork(hosts, asked)
+// Choose returns, for each host, the address at which the other hosts reach it. userNetwork is the network that the
+// user has named: a CIDR, the name of an interface, or empty.
+//
+// If userNetwork is not empty, all addresses are in that network. Choose returns an *Error if a host has no address in
+// it, or if it is the loopback network.
+//
+// If userNetwork is empty, Choose prefers the network through which gangrun has reached the hosts, and after it the
+// first network that all hosts have. If the hosts have no network in common, Choose returns the addresses at which
+// gangrun has reached them. There must then be routes between these addresses. If gangrun has reached one of these
+// hosts at a loopback address, or at an address that is not known, Choose returns an *Error instead.
+func Choose(hosts []Host, userNetwork string) ([]Address, error) {
+	if userNetwork != "" {
+		return inUserNetwork(hosts, userNetwork)
 	}
 	in := func(network string) ([]Address, bool) {
 		chosen := make([]Address, len(hosts))
@@ -100,18 +103,18 @@ func Choose(hosts []Host, asked string) ([]Address, error) {
 	return reached, nil
 }
 
-func askedNetwork(hosts []Host, asked string) ([]Address, error) {
-	prefix, err := netip.ParsePrefix(asked)
+func inUserNetwork(hosts []Host, userNetwork string) ([]Address, error) {
+	prefix, err := netip.ParsePrefix(userNetwork)
 	byName := err != nil
-	if byName && asked == "lo" || prefix.Addr().IsLoopback() {
-		return nil, &Error{fmt.Sprintf("network %q is that of each host with itself, on which hosts do not meet: %s", asked, networks(hosts))}
+	if byName && userNetwork == "lo" || prefix.Addr().IsLoopback() {
+		return nil, &Error{fmt.Sprintf("network %q is that of each host with itself, on which hosts do not meet: %s", userNetwork, networks(hosts))}
 	}
 	chosen := make([]Address, len(hosts))
 	var without []Host
 	for i, h := range hosts {
 		at := slices.IndexFunc(h.addresses(), func(a Address) bool {
 			if byName {
-				return a.Interface == asked
+				return a.Interface == userNetwork
 			}
 			addr, err := netip.ParseAddr(a.IP)
 			return err == nil && prefix.Contains(addr)
@@ -122,9 +125,9 @@ func askedNetwork(hosts []Host, asked string) ([]Address, error) {
 		}
 		chosen[i] = h.addresses()[at]
 	}
-	what := fmt.Sprintf("address in the network %q", asked)
+	what := fmt.Sprintf("address in the network %q", userNetwork)
 	if byName {
-		what = fmt.Sprintf("interface %q that is up and has an address", asked)
+		what = fmt.Sprintf("interface %q that is up and has an address", userNetwork)
 	}
 	switch n := len(without); {
 	case n == 0:

@@ -30,10 +30,10 @@ var allotted = []string{
 	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "TMPDIR", "HOSTNAME",
 }
 
-// Fingerprint returns a hash that is the same for runs of the same job with the same program, code, image,
-// inputs and environment. The hosts do not matter. The code is the content of the files that the command names,
-// and of the Python modules at which Key looks. input identifies the standard input. ok is false if not all of
-// this is known.
+// Fingerprint returns a hash that is the same for runs of the same job with the same program, code, image, inputs,
+// environment and standard input. The hosts do not matter, nor do variables that a login or a batch system sets. The
+// code is the content of the files that the command names, and of the Python modules at which Key looks. input
+// identifies the standard input. ok is false if not all of this is known.
 func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (key string, ok bool) {
 	for _, m := range mounts(spec) { // the code would be searched in other places
 		if m.Source != m.Target {

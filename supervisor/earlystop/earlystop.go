@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Spoils reports whether a verdict of that kind means that the weights of the model are useless.
+// Spoils reports whether a verdict of that kind means that the model's weights are useless.
 func Spoils(kind string) bool {
 	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
 }
@@ -32,8 +32,9 @@ var hints = map[judge.Kind]string{
 // Hint returns what the user can do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
-// NeverSure returns the setting without which verdicts of that kind never become sure, if the job wants to be ended
-// by such verdicts and lacks that setting. Otherwise it returns "".
+// NeverSure tells the user that verdicts of that kind never end the run, although the job asks for that. The reason is
+// that such verdicts become sure only with a setting that the job lacks. NeverSure returns a sentence that names the
+// setting. If the job has the setting, or does not ask for the end of the run, NeverSure returns "".
 func NeverSure(kind string, s job.Spec) string {
 	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
 		return ""
@@ -53,7 +54,7 @@ func Cause(v job.CurveVerdict) job.Cause {
 	return c
 }
 
-// By reports whether c is the cause of an attempt that gangrun has ended because of a curve. worth reports
+// By reports as yes whether c is the cause of an attempt that gangrun has ended because of a curve. It reports as worth
 // whether the run has also served its purpose: it has reached its target, or its model no longer improves.
 func By(c job.Cause) (yes, worth bool) {
 	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
@@ -72,7 +73,7 @@ func MaySpoil(c job.Checkpoint, v job.CurveVerdict) bool {
 const lateness = 2 * time.Second
 
 // Since reports whether a checkpoint of a run was certainly written after a verdict became true. began is when
-// the run began; it is nil if that is not known.
+// the run began, or nil if that is not known.
 func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
 	if !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime) {
 		return true
@@ -83,9 +84,9 @@ func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
 	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime.Add(-lateness))
 }
 
-// Answers reports whether an exit looks like the answer of a rank to a request for a checkpoint: the rank has
-// ended with code 0, by SIGTERM, or by the signal that has asked it, or with the code that a shell gives for an
-// end by one of these signals.
+// Answers reports whether an exit looks like the answer of a rank to a request for a checkpoint. This is so if the rank
+// has exited with code 0, or was ended by SIGTERM or by the signal with which gangrun asked for the checkpoint. It is
+// also so if the rank has exited with the code that a shell returns after one of these signals.
 func Answers(x job.Exit, how job.BeforeStop) bool {
 	ends := func(signal int) bool {
 		return signal == job.BeforeStopTERM.Number() || signal != 0 && signal == how.Number()
@@ -106,7 +107,7 @@ func MayAnswer(x job.Exit) bool {
 }
 
 // NoCheckpoint says what to do if no good checkpoint was written between the verdict and the early stop. end is
-// the order that ended the run before a checkpoint was there; nil if there was none.
+// the order that ended the run before there was a checkpoint, or nil if there was no such order.
 func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	switch {
 	case s.CheckpointDir == "":
@@ -120,11 +121,11 @@ func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
 
-// Before returns the activity as it was the given time earlier.
-func Before(a job.Activity, time job.Duration) job.Activity {
-	a.Quiet, a.Age = max(0, a.Quiet-time), max(0, a.Age-time)
+// Before returns a as it was at an earlier moment. ago is the time from that moment to the moment of a.
+func Before(a job.Activity, ago job.Duration) job.Activity {
+	a.Quiet, a.Age = max(0, a.Quiet-ago), max(0, a.Age-ago)
 	if a.Idle != nil {
-		idle := max(0, *a.Idle-time)
+		idle := max(0, *a.Idle-ago)
 		a.Idle = &idle
 	}
 	return a

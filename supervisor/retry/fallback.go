@@ -17,29 +17,27 @@ var innocent = []job.Category{
 	job.Straggler, job.TimeLimit, job.Cancelled, job.StoppedEarly,
 }
 
-// Moved reports whether an attempt got past loading: a rank printed a step above 0, or the attempt
-// left a newer checkpoint. A program may print step 0 before it loads.
+// Moved reports whether an attempt has loaded its checkpoint: a rank printed a step above 0, or the attempt left a
+// newer checkpoint. A program may print step 0 before it loads a checkpoint.
 func (p Past) Moved() bool { return p.Step > 0 || Newer(p.From, p.Saved) }
 
-// Stuck reports whether an attempt may have failed to load its checkpoint: Moved is false, and
-// its cause does not rule that out.
+// Stuck reports whether an attempt may have failed to load its checkpoint. This is so if the attempt started from a
+// checkpoint, Moved returns false, and the cause of the failure does not rule it out.
 func (p Past) Stuck() bool {
 	return p.Resumed != nil && !p.Moved() && !slices.Contains(innocent, CategoryOf(p.Cause))
 }
 
-// Avoided returns the checkpoints from which no attempt may start any more (never), and those
-// from which one may start only if there is no other (rather).
+// Avoided returns two lists of checkpoints. No attempt may start any more from a checkpoint in barred. An attempt may
+// start from a checkpoint in lastResort only if there is no other checkpoint.
 //
-// If the program itself reported the failure, it would happen again, so another checkpoint is
-// better at once: the checkpoint is in rather after its first failure. A failure that may be
-// chance, such as a signal, is worth a second attempt from the same checkpoint. After two
-// failures, the checkpoint is in never.
+// If the program itself reported the failure of an attempt, the failure would happen again. Avoided then puts the
+// checkpoint into lastResort after its first failure. If the failure may have been chance, such as a signal, a second
+// attempt may start from the same checkpoint. After two failures of any kind, the checkpoint is in barred.
 //
-// In a run that began without a checkpoint, a checkpoint is in never after its first failure if
-// that is a job.CheckpointError. When all checkpoints are in never, such a run starts from the
-// beginning of the job. A run with --resume does not, because it could overwrite the checkpoints
-// that the user wants to keep.
-func Avoided(past []Past) (never, rather []job.Checkpoint) {
+// In a run that began without a checkpoint, Avoided puts a checkpoint into barred after its first failure if the
+// failure was a job.CheckpointError. When all checkpoints are in barred, such a run starts from the beginning of the
+// job. A run with --resume does not, because it could overwrite the checkpoints that the user wants to keep.
+func Avoided(past []Past) (barred, lastResort []job.Checkpoint) {
 	type use struct {
 		of    *job.Checkpoint
 		stuck int  // attempts
@@ -47,7 +45,7 @@ func Avoided(past []Past) (never, rather []job.Checkpoint) {
 	}
 	var uses []*use
 	for _, p := range past {
-		never = append(never, p.Spoilt...)
+		barred = append(barred, p.Spoilt...)
 		if p.Resumed == nil {
 			continue
 		}
@@ -71,12 +69,12 @@ func Avoided(past []Past) (never, rather []job.Checkpoint) {
 	for _, u := range uses {
 		switch {
 		case u.stuck >= maxUses:
-			never = append(never, *u.of)
+			barred = append(barred, *u.of)
 		case u.sure:
-			rather = append(rather, *u.of)
+			lastResort = append(lastResort, *u.of)
 		}
 	}
-	return never, rather
+	return barred, lastResort
 }
 
 // exhausted reports whether the run must end because the job failed to start from each of its checkpoints. A
@@ -87,8 +85,8 @@ func exhausted(earlier []Past, last Past) bool {
 		return false
 	}
 	past := append(slices.Clone(earlier), last)
-	never, _ := Avoided(past)
-	return slices.ContainsFunc(never, func(c job.Checkpoint) bool { return SameCheckpoint(&c, last.Resumed) }) &&
+	barred, _ := Avoided(past)
+	return slices.ContainsFunc(barred, func(c job.Checkpoint) bool { return SameCheckpoint(&c, last.Resumed) }) &&
 		(CategoryOf(last.Cause) != job.CheckpointError || past[0].Resumed != nil)
 }
 
@@ -117,7 +115,7 @@ func instead(last Past) string {
 	return filepath.Base(last.Next.Path)
 }
 
-// SameCheckpoint reports whether a and b are the same checkpoint, unchanged.
+// SameCheckpoint reports whether a and b are the same checkpoint, and it has not changed between a and b.
 func SameCheckpoint(a, b *job.Checkpoint) bool {
 	if a == nil || b == nil {
 		return a == b

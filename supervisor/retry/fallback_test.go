@@ -33,8 +33,8 @@ func TestAvoided(t *testing.T) {
 	again := kept(40)
 	again.Time = now.Add(time.Hour)
 	for name, test := range map[string]struct {
-		past          []Past
-		never, rather string
+		past               []Past
+		barred, lastResort string
 	}{
 		"no attempt":                                 {nil, "", ""},
 		"none resumed":                               {[]Past{first}, "", ""},
@@ -63,9 +63,9 @@ func TestAvoided(t *testing.T) {
 			}
 			return strings.Join(words, " ")
 		}
-		never, rather := Avoided(test.past)
-		if names(never) != test.never || names(rather) != test.rather {
-			t.Errorf("%s: never %q, rather not %q; want %q, %q", name, names(never), names(rather), test.never, test.rather)
+		barred, lastResort := Avoided(test.past)
+		if names(barred) != test.barred || names(lastResort) != test.lastResort {
+			t.Errorf("%s: barred %q, last resort %q; want %q, %q", name, names(barred), names(lastResort), test.barred, test.lastResort)
 		}
 	}
 }
@@ -135,8 +135,8 @@ func TestFallbackBounded(t *testing.T) {
 		policy := Policy{Retries: rapid.IntRange(0, 6).Draw(t, "retries"), Checkpoints: true}
 		disk := []*job.Checkpoint{kept(40), kept(30), kept(20)}[:rapid.IntRange(1, 3).Draw(t, "checkpoints")]
 		choose := func(past []Past) *job.Checkpoint {
-			never, rather := Avoided(past)
-			for _, not := range [][]job.Checkpoint{slices.Concat(never, rather), never} {
+			barred, lastResort := Avoided(past)
+			for _, not := range [][]job.Checkpoint{slices.Concat(barred, lastResort), barred} {
 				for _, c := range disk {
 					if !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return SameCheckpoint(&n, c) }) {
 						return c

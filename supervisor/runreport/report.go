@@ -38,8 +38,8 @@ type Job struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
 	Ranks   int      `json:"ranks"`
-	// Fingerprint is the same for runs of the same job with the same program, code, image and
-	// inputs. It is empty if the run had no preflight, or if not all of its code is known.
+	// Fingerprint is the same for runs of the same job with the same program, code, image, inputs, environment and
+	// standard input. It is empty if the run had no preflight, or if not all of this is known.
 	Fingerprint string `json:"fingerprint"`
 }
 

@@ -20,9 +20,9 @@ func (w *Watch) Moving() bool {
 	return slices.ContainsFunc(w.living(), func(r int) bool { return !w.asleep(w.ranks[r]) })
 }
 
-// Looks calls read to collect stacks, first with limit. If ranks use CPU time (moving), it calls read up to
-// moreLooks more times. It stops when read does not return the stacks of all ranks. The latest stacks are the
-// last.
+// Looks calls read with limit. If moving is true, because ranks use CPU time, it calls read up to moreLooks more
+// times, each with a limit of at most quickLook. It stops when one of these further calls does not return the stacks
+// of all ranks, and drops what that call has returned. The stacks are in the order of the calls.
 func Looks(limit time.Duration, moving bool, read func(limit time.Duration) []job.RankStack) [][]job.RankStack {
 	unread := func(s job.RankStack) bool { return len(s.Threads) == 0 }
 	looks := [][]job.RankStack{read(limit)}
@@ -36,7 +36,7 @@ func Looks(limit time.Duration, moving bool, read func(limit time.Duration) []jo
 	return looks
 }
 
-// Latest returns the latest of the looks, or nil if there is none.
+// Latest returns the stacks of the last of the looks that Looks has returned. It returns nil if looks is empty.
 func Latest(looks [][]job.RankStack) []job.RankStack {
 	if len(looks) == 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
 // Alone runs the calling test again in a new process. It returns true in the new process, and false in the
-// calling one. It is for tests that change their whole process, for example its limits, or who reaps its
-// children.
+// calling one. Alone is for tests that change a property of their whole process, such as a resource limit, or whether
+// the process reaps orphans.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneEnv) == t.Name() {

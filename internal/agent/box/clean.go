@@ -34,13 +34,13 @@ func removeDirs() int {
 
 // Clean removes what is left of the containers of killed agents, and returns what it has removed.
 //
-// It also removes those images that gangrun has brought to this host, that no container uses, and that no job
-// has used for as long as unused. If unused is negative, Clean keeps all images. If dry is true, Clean removes
-// nothing. It then returns what it would remove, but not the images and directories.
+// Clean also removes each image that gangrun has brought to this host, if no container uses it and its last use was
+// at least minAge ago. If minAge is negative, Clean keeps all images. If dry is true, Clean removes nothing, and
+// returns the containers and leases that it would remove. The result then has no images and no directories.
 //
 // sockets are the paths at which Clean looks for containerd's socket. If none of them exists, or if this
 // user may not open the one that exists, then the user has no containers, and Clean returns no error.
-func Clean(ctx context.Context, sockets []string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
+func Clean(ctx context.Context, sockets []string, minAge time.Duration, dry bool) (c job.Cleaned, err error) {
 	runtime, err := container.Open(ctx, sockets...)
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok && (e.Missing || e.Forbidden) {
 		err = nil
@@ -53,8 +53,8 @@ func Clean(ctx context.Context, sockets []string, unused time.Duration, dry bool
 		}
 		c.Leases = swept.Leases
 		err = sweepErr
-		if unused >= 0 && !dry {
-			images, imagesErr := runtime.RemoveUnused(ctx, time.Now().Add(-unused))
+		if minAge >= 0 && !dry {
+			images, imagesErr := runtime.RemoveUnused(ctx, time.Now().Add(-minAge))
 			for _, i := range images {
 				c.Images = append(c.Images, job.CleanedImage{Name: i.Name, Bytes: i.Bytes, Used: i.Used})
 			}

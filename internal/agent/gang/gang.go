@@ -95,7 +95,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	return g.supervise(ctx, early)
 }
 
-// Done makes the calls of Take return that are still waiting. Done may be called only after Run has returned.
+// Done makes the waiting calls of Take return false. The caller may call Done only after Run has returned.
 func (g *Gang) Done() { close(g.inbox.ended) }
 
 // supervise follows the ranks that were started until no process is left.

@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A rank of a trial counts as waiting for standard input if stdinLooks looks in a row, one every stdinEvery, have found
-// it reading the empty pipe.
+// watchStdin looks at the ranks of a trial once every stdinEvery. A rank counts as waiting for standard input if
+// stdinLooks consecutive looks have found it reading the empty pipe.
 const (
 	stdinEvery = 100 * time.Millisecond
 	stdinLooks = 10

@@ -35,10 +35,12 @@ func (k *Watch) Close() { k.log.Close() }
 
 // Lines returns what the kernel has logged about killed processes and failed GPUs since the last call of Lines.
 // It also returns one line if the kernel's count of OOM kills has risen. host is the name of this host, and
-// ours has the PIDs of the ranks. Lines leaves out OOM kills of other jobs. A kill counts as one of another job
-// if the killed process is not in ours, and the cgroup that ran out of memory neither contains this agent nor is
-// below the agent's cgroup. If the kernel does not say which cgroup that was, the agent's cgroup must have counted
-// a kill.
+// ours has the PIDs of the ranks.
+//
+// Lines leaves out OOM kills of other jobs. A kill of a process in ours is never left out. Otherwise, a kill counts as
+// one of another job if the cgroup that ran out of memory neither contains this agent nor is below the agent's cgroup.
+// If the kernel does not say which cgroup that was, Lines leaves the kill out if the agent's own cgroup counts its OOM
+// kills and has counted none since the last call.
 func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {

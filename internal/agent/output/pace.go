@@ -2,9 +2,10 @@ package output
 
 import "time"
 
-// Pump reads a stream only every 10 ms if the stream has more than 200 reads, and less than 100 kB, a second. Each read
-// wakes up the log and everything that follows the log. Without the pauses, gangrun needed a tenth of a core for a rank
-// that printed 600 lines a second. The rank need not wait for Pump, because even a pseudoterminal holds 4 kB.
+// Pump pauses for 10 ms between two reads of a stream if it would otherwise make more than 200 reads a second, and if
+// these return less than 100 kB a second. Each read wakes up the log and everything that follows the log. Without the
+// pauses, gangrun needed a tenth of a core for a rank that printed 600 lines a second. The rank need not wait for Pump,
+// because even a pseudoterminal holds 4 kB.
 const (
 	paceReads = 16 // pace decides once in this many reads
 	paceGap   = 5 * time.Millisecond

@@ -13,8 +13,8 @@ const share = 1000
 const slowest = time.Minute
 
 // Pace returns how long to wait between the end of a round and the next round. cost is the CPU time that the
-// round has used: the more it has used, the longer is the wait. The wait is at least shortest, and at most
-// a minute unless shortest is longer.
+// round has used. The higher cost is, the longer is the wait. The wait is at least shortest. It is at most a minute
+// or, if shortest is more than a minute, exactly shortest.
 func Pace(shortest, cost time.Duration) time.Duration {
 	return min(max(shortest, share*cost), max(shortest, slowest))
 }

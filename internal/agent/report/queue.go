@@ -132,7 +132,7 @@ func (r *Queue) remember(message *wire.GangReply) {
 	proto.Merge(r.kept, lasting)
 }
 
-// Pulses queues signs of life. They replace earlier signs of life in the queue.
+// Pulses queues the pulses of the ranks. They replace earlier pulses in the queue.
 func (r *Queue) Pulses(p job.Pulses) {
 	data, err := exact.Marshal(p)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package wireup has what all wire-ups have in common. A wire-up is a way in which ranks find each other.
-// Package wireup reports to the controller how far the ranks of this host have come, which ranks have called
-// MPI_Abort, and which are silent singletons, that is, ranks that each take themselves for rank 0 of 1
-// because they did not find the others. Each wire-up is a package below this package, except the type None,
-// which is the wire-up of ranks that find each other without gangrun's help.
+// Package wireup reports to the controller how far the ranks of this host have come with their wire-up, which ranks
+// have called MPI_Abort, and which are silent singletons. Silent singletons are ranks that each run as rank 0 of 1
+// because they did not find the others. Each wire-up is a package below this package, except the type None. None is
+// the wire-up of ranks that find each other without gangrun's help.
 package wireup
 
 import (
@@ -43,7 +43,7 @@ type Watch struct {
 	aborting map[int]bool
 }
 
-// NewWatch returns a watch. If singletons is true, the watch also looks for silent singletons.
+// NewWatch returns a Watch. If singletons is true, the Watch also looks for silent singletons.
 func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
 	w := &Watch{gang: g, state: state, aborting: map[int]bool{}}
 	if singletons {
@@ -52,8 +52,8 @@ func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
 	return w
 }
 
-// Run watches the ranks and answers the controller's requests until ctx ends. It answers requests that come
-// before the ranks have been started only after the start.
+// Run watches the ranks and answers the controller's requests until ctx ends. If a request comes before the ranks have
+// been started, Run answers it after they have been started.
 func (w *Watch) Run(ctx context.Context, requests <-chan *wire.GangRequest) {
 	early, ok := w.awaitReady(ctx, requests)
 	if !ok {

@@ -22,11 +22,11 @@ import (
 const limit = 2 * time.Minute
 
 // Clean starts an agent on each host of list, on all hosts at the same time. Each agent removes what dead
-// runs have left on its host, and the images that gangrun has brought to the host and no job has used for the
-// time unused. Clean calls ask to show a question to the user, as for a password, and calls ask with "" to
-// remove the question. all has an entry for each host; if a host could not be reached, its entry has a
-// Problem.
-func Clean(ctx context.Context, list inventory.List, unused time.Duration, ask func(question string)) (all []job.Cleaned, err error) {
+// runs have left on its host. It also removes each image that gangrun has brought to the host, if no container uses it
+// and its last use was at least minAge ago. If minAge is negative, it keeps all images. Clean calls ask to show a
+// question to the user, for example for a password, and calls ask with "" to remove the question. all has an entry
+// for each host. If a host could not be reached, its entry has a Problem.
+func Clean(ctx context.Context, list inventory.List, minAge time.Duration, ask func(question string)) (all []job.Cleaned, err error) {
 	spec := job.Default()
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{Ask: ask, Note: func(string, string) {}, Started: func(string, job.Agent) {}})
 	if err != nil {
@@ -38,7 +38,7 @@ func Clean(ctx context.Context, list inventory.List, unused time.Duration, ask f
 	all = make([]job.Cleaned, len(list.Hosts))
 	_ = agents.Each(len(all), func(i int) error {
 		name := list.Hosts[i].Name
-		one, err := clean(ctx, pool, name, unused)
+		one, err := clean(ctx, pool, name, minAge)
 		if err != nil {
 			one = job.Cleaned{Host: name}
 			one.Problem, one.Hint = hosts.UnreachedText([]agents.Unreached{{Host: name, Err: err}})
@@ -53,14 +53,14 @@ func Clean(ctx context.Context, list inventory.List, unused time.Duration, ask f
 }
 
 // clean is Clean for one host.
-func clean(ctx context.Context, pool *agents.Pool, host string, unused time.Duration) (one job.Cleaned, err error) {
+func clean(ctx context.Context, pool *agents.Pool, host string, minAge time.Duration) (one job.Cleaned, err error) {
 	a, err := pool.Get(ctx, host)
 	if err != nil {
 		return one, err
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent on %s has not cleaned up within %s", host, limit))
 	defer cancel()
-	reply, err := a.Client.Clean(asking, &wire.CleanRequest{UnusedMs: unused.Milliseconds()})
+	reply, err := a.Client.Clean(asking, &wire.CleanRequest{UnusedMs: minAge.Milliseconds()})
 	if err != nil {
 		return one, a.Failed(ctx, agents.Cause(asking, err))
 	}

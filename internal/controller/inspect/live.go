@@ -1,7 +1,6 @@
 // Package inspect lets other processes look at a run. A controller uses it to write the live file of the run
 // (vitals.json: the newest figures of the ranks), and to answer requests for the stacks of the ranks. Other
-// processes use it to make such requests. A request
-// is a file in the directory of the run.
+// processes use it to make such requests. A request is a file in the directory of the run.
 package inspect
 
 import (
@@ -31,7 +30,7 @@ type Live struct {
 	mu   sync.Mutex // guards the fields below
 	fold vitals.Fold
 	news bool          // pulses have arrived since the last write
-	last vitals.Vitals // the signs of life that were last written for each rank of the latest attempt
+	last vitals.Vitals // the figures that were last written for each rank of the latest attempt
 }
 
 // StartLive starts to write the live file of a run. The caller must call Stop.
@@ -41,7 +40,7 @@ func StartLive(run home.Run) *Live {
 	return l
 }
 
-// Pulse adds pulses of an attempt's ranks. It does not wait for the file to be written.
+// Pulse adds pulses of an attempt's ranks to the figures. It does not wait until the live file is written.
 func (l *Live) Pulse(attempt int, p job.Pulses) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +48,8 @@ func (l *Live) Pulse(attempt int, p job.Pulses) {
 	l.news = true
 }
 
-// Last returns the last signs of life of each rank of the latest attempt, including ranks that have ended. It returns
-// nil if there are none. Last must be called after Stop.
+// Last returns the figures that were last written for each rank of the latest attempt, including ranks that have
+// ended. It returns nil if no figures were written. The caller must call Stop before Last.
 func (l *Live) Last() *vitals.Vitals {
 	if len(l.last.Ranks) == 0 {
 		return nil
@@ -58,7 +57,7 @@ func (l *Live) Last() *vitals.Vitals {
 	return &l.last
 }
 
-// Stop ends the writing, and removes the file, because nobody keeps it up to date any more.
+// Stop ends the writing and removes the live file, because nobody keeps it up to date any more.
 func (l *Live) Stop() {
 	close(l.done)
 	l.wg.Wait()

@@ -19,14 +19,14 @@ func TestForRanks(t *testing.T) {
 func TestEnvironmentsAreComparedByName(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"SET": "by the job"}, Secret: []string{"TOKEN"}}
 	dir := t.TempDir()
-	if m, err := ReadFingerprint(dir); m != nil || err != nil {
+	if m, err := ReadHashes(dir); m != nil || err != nil {
 		t.Errorf("of no file: %v, %v", m, err)
 	}
 	before := []string{"PATH=/bin", "LANG=C", "EMPTY=", "TOKEN=a", "SET=a", "DISPLAY=:0", "OLD=1", "OLDER=1"}
-	if err := FingerprintOf(before, spec).Write(dir); err != nil {
+	if err := HashesOf(before, spec).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := ReadFingerprint(dir)
+	kept, err := ReadHashes(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestEnvironmentsAreComparedByName(t *testing.T) {
 			[]string{"PATH=/usr/bin", "LANG=C", "EMPTY=x", "NEW=1"}, "another value of EMPTY, PATH; without OLD, OLDER; with NEW"},
 		"nothing": {nil, "without EMPTY, LANG, OLD, OLDER, PATH"},
 	} {
-		if got := kept.Difference(FingerprintOf(test.now, spec)); got != test.want {
+		if got := kept.Difference(HashesOf(test.now, spec)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// states are the states of processes in words, the most informative ones last.
+// states has the states of processes in words. The most informative states come last.
 var states = []struct {
 	state job.ProcessState
 	words string
@@ -25,7 +25,7 @@ var states = []struct {
 	{job.ProcessStopped, "stopped by a signal"},
 }
 
-// hung is the time without output after which a gang may have hung.
+// hung is the time without output after which a gang may hang.
 const hung = 30 * time.Second
 
 // Add adds to the Text and the Hint of r what the ranks were doing when gangrun began to end the gang. It also
@@ -70,7 +70,7 @@ func Add(r *rule.Rule, all []job.Activity) []job.Line {
 // lookAt returns how to find out what a rank waits for.
 const lookAt = "look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs)"
 
-// stood reports whether there was no progress for most of the time.
+// stood reports whether there was no progress for at least half of the time that the gang had run.
 func stood(all []job.Activity) bool { return age(all) > 0 && 2*still(all) >= age(all) }
 
 // spoke reports whether a rank had printed anything. If none had, the gang may have worked without
@@ -88,7 +88,7 @@ func age(all []job.Activity) time.Duration {
 	return time.Duration(oldest)
 }
 
-// still returns the time in which there was neither output nor a new step.
+// still returns for how long there was neither output nor a new step.
 func still(all []job.Activity) time.Duration {
 	if idle, ok := idle(all); ok {
 		return min(idle, quiet(all))
@@ -96,8 +96,7 @@ func still(all []job.Activity) time.Duration {
 	return quiet(all)
 }
 
-// silence returns how long there was no progress in words, as in "no output for 3m12s, no new
-// step for 3m13s".
+// silence says in words for how long there was no progress, as in "no output for 3m12s, no new step for 3m13s".
 func silence(all []job.Activity) string {
 	said := "no output for " + rough(quiet(all))
 	if idle, ok := idle(all); ok {
@@ -106,7 +105,7 @@ func silence(all []job.Activity) string {
 	return said
 }
 
-// idle returns for how long no rank had printed a new step, and whether any ever had.
+// idle returns for how long no rank had printed a new step. ok is false if no rank ever had.
 func idle(all []job.Activity) (least time.Duration, ok bool) {
 	for _, a := range all {
 		if a.Idle != nil && (!ok || time.Duration(*a.Idle) < least) {
@@ -125,7 +124,7 @@ func quiet(all []job.Activity) time.Duration {
 	return time.Duration(least)
 }
 
-// rough formats a duration: tenths below ten seconds, else seconds.
+// rough formats a duration: with tenths of a second if it is below ten seconds, otherwise in whole seconds.
 func rough(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())

@@ -35,8 +35,8 @@ func Nothing(e job.Evidence, live bool) job.Cause {
 	return c
 }
 
-// Absent names the ranks that did not wait with the others, as the end of a sentence. It returns an empty text if there are
-// none or many.
+// Absent names the ranks that did not wait with the others, as the end of a sentence. It returns an empty text if there
+// are none or many.
 func Absent(waited map[int]bool, ranks int) string {
 	var missing []string
 	for r := range ranks {

@@ -23,31 +23,33 @@ type Sign struct {
 	From, At, To int // its first line, its decisive line, the line after its last
 }
 
-// near is how many lines beside a sign may name its rank.
+// near is how many lines before or after a sign may name its rank.
 const near = 3
 
 var (
-	// trouble is a word of a line that tells of a failure.
+	// trouble matches a word of a line that tells of a failure.
 	trouble = textmatch.New(`(?i)\b(?:nan|error|critical|fatal|fail\w*|abort\w*|diverg\w*)\b`)
-	// severe is one that is no name of a quantity.
+	// severe matches such a word, except for words that may be the name of a quantity, such as "error" in lower case.
 	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b|Called CmiAbort`)
-	// elsewhere is how PyTorch marks the exception of another rank.
+	// elsewhere matches the line with which PyTorch marks the exception of another rank.
 	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
-	// failedRanks is how an exception that PyTorch raises on all ranks names those that have failed.
+	// failedRanks matches the words with which an exception that PyTorch raises on all ranks names the ranks that
+	// failed.
 	failedRanks = textmatch.New(`CheckpointException ranks:dict_keys\(\[(\d{1,6})`)
-	// onlyRank is a condition that holds on one rank.
+	// onlyRank matches a condition that holds on one rank only.
 	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|if r|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
-	// fullGPU names the GPU whose memory was full.
+	// fullGPU matches the name of the GPU whose memory was full.
 	fullGPU = textmatch.New(`\bGPU[ _](\d{1,3})(?:_bfc)?\b`)
-	// described is the beginning of what kubectl describes.
+	// described matches the beginning of the description that kubectl prints of a pod.
 	described = textmatch.New(`^Name: +(\S+)$|\bdescribe pods?[ /](\S+)`)
-	// headRank is how GROMACS names the rank above its message.
+	// headRank matches the line with which GROMACS names the rank above its message.
 	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
-	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
+	// device matches a line in which NCCL names the host and the GPU of a process. Each rank uses the GPU with its
+	// local rank as number.
 	device = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
 )
 
-// first returns the first group of a match that is not empty as a number, or -1 if there is none.
+// first returns, as a number, the first group of a match that is not empty. It returns -1 if there is none.
 func first(m []string) int {
 	for i := 1; i < len(m); i++ {
 		if m[i] != "" {
@@ -97,17 +99,21 @@ func (s Sign) OfPID(census *roster.Census) int {
 	return -1
 }
 
-// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Of the lines that
-// are more than loose lines above the sign, Beside uses only those that report a failure.
-func (s Sign) Beside(loose int) int {
+// Beside returns the rank that a sign, or one of the nearest lines above or below it, names as its own, or -1. In the
+// sign, Beside skips the lines before the decisive line, except headings that begin with "-- ": other ranks may have
+// printed them. Above and below the sign, it uses only lines that report a failure. The n lines just above the sign
+// need not report one, unless they are progress lines, such as "step 12: error 0.1". A progress line above the sign
+// must report a severe failure. Beside uses no stack frames above the sign.
+func (s Sign) Beside(n int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
-		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
+		// Other ranks may have printed the lines between the first line and the decisive line.
+		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ")
 		told := trouble.MatchString(t) || severe.MatchString(t)
-		if message.Advance.MatchString(t) { // with an error that it only measures
+		if message.Advance.MatchString(t) { // the line may name an error that it only measures
 			told = severe.MatchString(t)
 		}
-		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-loose) && !told)
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-n) && !told)
 		if between || above {
 			continue
 		}
@@ -125,7 +131,7 @@ func (s Sign) Beside(loose int) int {
 	return -1
 }
 
-// longStack is how many lines a traceback has.
+// longStack is how many lines before a sign Elsewhere looks for the head of its traceback.
 const longStack = 60
 
 // Elsewhere returns the rank whose exception a sign shows, if another rank has printed the exception. Otherwise it
@@ -142,7 +148,8 @@ func (s Sign) Elsewhere() int {
 	return -1
 }
 
-// Source returns the rank that the source lines of a traceback require, as "if rank == 2: raise ..." does, or -1.
+// Source returns the rank for which the code in a traceback tests, as the source line "if rank == 2: raise ..." tests
+// for rank 2. It returns -1 if no source line does so. If several do, the last one counts.
 func Source(frames string) int {
 	for _, f := range slices.Backward(strings.Split(frames, "\n")) {
 		if r := first(onlyRank.FindStringSubmatch(f)); r >= 0 {
@@ -189,7 +196,8 @@ func LowestGPU(text []string) int {
 }
 
 // LocalRank returns the rank of which torchrun reports only the local rank, its number on its host. It returns -1 if
-// there is none, or if the logs do not show how many ranks the hosts before its host have. If restarted is true, it looks only at logs in which torchrun reports several failures.
+// there is none, or if the logs do not show how many ranks the hosts before its host have. If restarted is true, it
+// looks only at logs in which torchrun reports several failures.
 func LocalRank(logs []roster.Log, restarted bool) int {
 	var all roster.Torchrun
 	for _, l := range logs {
@@ -208,7 +216,7 @@ func LocalRank(logs []roster.Log, restarted bool) int {
 	return all.Rank()
 }
 
-// describedLines is how long a description of kubectl is.
+// describedLines is how many lines a description of kubectl has at most.
 const describedLines = 60
 
 // Pod returns the rank of the pod that a description of Kubernetes is about, or -1. master says whether the job has a
@@ -222,13 +230,16 @@ func (s Sign) Pod(master bool) int {
 	return -1
 }
 
-// longTitle is how many bytes a line has that is too long to be compared with others.
+// longTitle is the length in bytes from which a line is too long to be compared with others.
 const longTitle = 1000
 
-// bySignal is how a launcher names the signal that ended a process. The launcher itself may have sent that of another.
+// bySignal matches the words with which a launcher names the signal that ended a process. The launcher itself may have
+// sent the signals that ended other processes.
 var bySignal = textmatch.New(`\bsignal (\d+)\b`)
 
-// Lowest returns rank, or the lowest rank that prints the same words as the sign in the same log.
+// Lowest returns the lowest of rank and the ranks that print a line like the decisive line of the sign in the same log.
+// Two lines are alike if they differ only in numbers. If one of them names a signal, the other must name the same one.
+// Lowest returns -1 if rank is -1.
 func (s Sign) Lowest(rank int, census *roster.Census) int {
 	for i, t := range s.Text {
 		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) || first(bySignal.FindStringSubmatch(t)) != first(bySignal.FindStringSubmatch(s.Text[s.At])) {
@@ -270,7 +281,8 @@ func HostWords(text string) []string {
 	return append(strings.FieldsFunc(text, apart), strings.FieldsFunc(text, func(r rune) bool { return r != '.' && apart(r) })...)
 }
 
-// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
+// nodeFailure matches the words with which Slurm names the host that failed. The line also names the host that reports
+// the failure.
 var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
 
 // FailedHost returns the host that Slurm says has failed. It is empty if Slurm does not say so.
@@ -283,13 +295,14 @@ func FailedHost(text []string) string {
 	return ""
 }
 
-// masterPort is an error of the process that waits for the others.
+// masterPort matches words of errors about the port on which rank 0 waits for the others.
 var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
 
 // MasterPort reports whether a text is about the port on which rank 0 waits for the others.
 func MasterPort(text string) bool { return masterPort.MatchString(text) }
 
-// wholeJob are signatures of what the batch system, a container or the script of the job suffers, before there are ranks.
+// wholeJob has the signatures of failures of the batch system, of a container or of the job's script, which happen
+// before there are ranks.
 var wholeJob = []string{"batch-refused", "command-not-found", "container", "build-failed"}
 
 // WholeJob reports whether a sign of a category, with a signature and a title, is about the whole job, and not about a

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// in makes a sign of the line at in a text.
+// in returns the sign in line at of a text.
 func in(at int, text ...string) Sign {
 	s := Sign{Log: roster.Log{Rank: -1, Text: text}, Title: text[at], From: at, At: at, To: at + 1}
 	for _, t := range text {
@@ -17,7 +17,7 @@ func in(at int, text ...string) Sign {
 	return s
 }
 
-// TestNamed: a sign names its rank in its words, above them, or by the GPU of its process.
+// TestNamed checks the rank that a sign names in its words, in lines above, or by the GPU of its process.
 func TestNamed(t *testing.T) {
 	for _, c := range []struct {
 		sign Sign
@@ -37,7 +37,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestBeside: a line above a sign names the rank if it tells of a failure, or if it is near enough.
+// TestBeside checks that a line above a sign names the rank if the line tells of a failure or is near enough.
 func TestBeside(t *testing.T) {
 	for _, c := range []struct {
 		sign  Sign
@@ -56,7 +56,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestSource: the source lines of a traceback show on which rank they run.
+// TestSource checks that the source lines of a traceback show on which rank they run.
 func TestSource(t *testing.T) {
 	for frames, want := range map[string]int{
 		"<module>: main()\nmain: if rank == 2: raise ValueError": 2,
@@ -69,7 +69,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestLowestGPU: GPU 0 counts only beside others, because a rank that sees one GPU calls it so.
+// TestLowestGPU checks that GPU 0 counts only beside other GPUs, because a rank that sees one GPU calls it GPU 0.
 func TestLowestGPU(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -10,8 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Marked returns the rank that marks the decisive line of a sign, or its first, as its own, or -1. Between them may be
-// lines of other ranks.
+// Marked returns the rank that the decisive line of a sign marks as its own. If that line has no mark, Marked returns
+// the rank that the first line of the sign marks as its own, or -1. It ignores the lines between these two, because
+// other ranks may have printed them. It also ignores a first line in which a traceback follows the words of another
+// rank.
 func (s Sign) Marked() int {
 	if s.Lanes == nil {
 		return -1
@@ -19,16 +21,17 @@ func (s Sign) Marked() int {
 	if r := s.Lanes[s.At]; r >= 0 {
 		return r
 	}
-	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") { // after what another rank had begun to print
+	// The line begins with what another rank had begun to print.
+	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") {
 		return -1
 	}
 	return s.Lanes[s.From]
 }
 
 var (
-	// finished is a word of the last line of a rank that has done its work.
+	// finished matches a word in the last line of a rank that has done its work.
 	finished = textmatch.New(`(?i)\b(?:done|finished|complete[d]?|converged|closed|flushed|idle|bye|success\w*|ok|exit(?:ing|ed)? (?:normally|with code 0|0)|status[ =]0|waiting for (?:the )?others|all \d+ \w+ (?:written|stored|served))\b`)
-	// ended is how a launcher or a script says that a numbered process has failed.
+	// ended matches the words with which a launcher or a script says that a numbered process failed.
 	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed|killed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
 )
 
@@ -68,11 +71,11 @@ func Ended(logs []roster.Log, title string) int {
 	return only
 }
 
-// numbered is a line that begins with the number of a rank in brackets or before a bar.
+// numbered matches a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
-// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines begin
-// in the same form with other numbers, one of which is 0.
+// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines
+// begin in the same form with other numbers, one of which is 0.
 func (s Sign) Numbered() int {
 	m := numbered.FindStringSubmatch(s.Text[s.At])
 	if m == nil {
@@ -90,7 +93,7 @@ func (s Sign) Numbered() int {
 	return logtext.Number(m[2])
 }
 
-// margin is how many lines every other rank prints after the last line of a rank that has fallen silent.
+// margin is how many lines every other rank must print after the last line of a rank that has fallen silent.
 const margin = 2
 
 // Quiet returns the rank that prints nothing more after a sign, or that fell silent before it while the others went on.
@@ -138,7 +141,8 @@ func (s Sign) Quiet() int {
 	return earliest
 }
 
-// routine reports whether a rank has printed lines like line at before: it prints them for each part of its work.
+// routine reports whether a rank has already printed several lines like line at: it prints such a line for each part of
+// its work.
 func (s Sign) routine(rank, at int) bool {
 	same := 0
 	for i := at - 1; i >= 0 && same < often; i-- {
@@ -149,7 +153,7 @@ func (s Sign) routine(rank, at int) bool {
 	return same >= often
 }
 
-// often is how many lines of one form before it make a line one of many.
+// often is how many earlier lines of the same form make a line routine.
 const often = 2
 
 // FirstSilent returns the last line of the rank that fell silent first.
@@ -168,7 +172,7 @@ func FirstSilent(lanes []int) int {
 }
 
 // Closing looks at the last line of each rank of a log. If all these lines have the same form, and no other line of the
-// log has it, every rank has come to its end. Closing then returns the first of these lines, and else -1.
+// log has it, every rank has come to its end. Closing then returns the first of these lines. Otherwise it returns -1.
 func Closing(text []string, lanes []int) int {
 	last := map[int]int{}
 	for i, r := range lanes {
@@ -195,13 +199,13 @@ func Closing(text []string, lanes []int) int {
 	return first
 }
 
-// numbers are the numbers of a line.
+// numbers matches the numbers of a line.
 var numbers = textmatch.New(`\d+`)
 
-// recent is how many lines of each rank before a sign show which ranks print at that time.
+// recent is how many lines per rank before a sign show which ranks were printing at that time.
 const recent = 4
 
-// thread is a line of a trace of one of the threads of a program. All its threads end together.
+// thread matches a line of a trace of one of the threads of a program. All threads of a program end together.
 var thread = textmatch.New(`^goroutine \d+ \[|^thread '[^']*' .*panicked at|\bon Worker instance at|^\s+at MessagePort`)
 
 // Speaker returns the rank that has printed the line just above a sign, if other ranks were printing at that time, too.
@@ -233,12 +237,12 @@ func (s Sign) Speaker() int {
 	return -1
 }
 
-// notFinite is a number that has become useless.
+// notFinite matches the words for a number that is not finite.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
-// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other words.
-// They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or if the
-// title of the sign names a rank.
+// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other
+// words. They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or
+// if the title of the sign names a rank.
 func FirstNaN(logs []roster.Log, title string) int {
 	if roster.Own(title) >= 0 {
 		return -1

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestLaneOfSign: what ranks print before and after a sign without a tag shows whose it is.
+// TestLaneOfSign checks that what ranks print before and after a sign without a tag shows which rank printed the sign.
 func TestLaneOfSign(t *testing.T) {
 	start := "w0: a\nw1: a\nw2: a\nw1: b\nw0: b\nw2: b\n"
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestLaneOfSign(t *testing.T) {
 	}
 }
 
-// TestEnded: a launcher or script may say which of the numbered processes has failed.
+// TestEnded checks that the words of a launcher or script show which of the numbered processes has failed.
 func TestEnded(t *testing.T) {
 	start := "w0: a\nw1: a\nw2: a\nw1: b\nw0: b\nw2: b\n"
 	for last, want := range map[string]int{
@@ -60,7 +60,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestFirstNaN: the rank whose number became useless first has made the others fail.
+// TestFirstNaN checks that the rank which first reports a number that is not finite is blamed for the others.
 func TestFirstNaN(t *testing.T) {
 	for log, want := range map[string]int{
 		"rank 0: ok\nrank 2: density became NaN in 37 cells\nrank 0: residual is nan, stopping\nrank 1: residual is nan, stopping": 2,
@@ -78,7 +78,7 @@ func TestFirstNaN(t *testing.T) {
 	}
 }
 
-// TestClosing: the last lines of all ranks show that they have come to their end.
+// TestClosing checks whether the last lines of all ranks show that the ranks have come to their end.
 func TestClosing(t *testing.T) {
 	start := "w0: step 1\nw1: step 1\nw0: step 2\nw1: step 2\n"
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestHung: a watcher names the rank that it has not heard of in the words of the program.
+// TestHung checks that a watcher's message names the silent rank, also if it names ranks as the program does.
 func TestHung(t *testing.T) {
 	known := map[int]bool{0: true, 1: true, 3: true}
 	for title, want := range map[string]int{

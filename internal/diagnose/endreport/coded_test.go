@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCoded: the code of a process that a signal has ended is read on a line of its own.
+// TestCoded checks that an exit code which stands for a signal is read only from a line of its own.
 func TestCoded(t *testing.T) {
 	for text, want := range map[string]int{
 		"exit code 143":                             15,
@@ -25,7 +25,7 @@ func TestCoded(t *testing.T) {
 	}
 }
 
-// TestOfRank: launchers name the rank and its signal in many ways. The number of a process is no rank.
+// TestOfRank checks the forms in which launchers name a rank and its signal. A PID is not the number of a rank.
 func TestOfRank(t *testing.T) {
 	for text, want := range map[string][2]int{
 		"rank 6 (g2:2) exited: killed by signal 9":            {6, 9},
@@ -47,7 +47,7 @@ func TestOfRank(t *testing.T) {
 	}
 }
 
-// TestByNumber: a signal may be named by its number only, and the rank on a line above it.
+// TestByNumber checks lines that give a signal only by its number. A line above may name the rank.
 func TestByNumber(t *testing.T) {
 	for text, want := range map[string][2]int{
 		"sup: rank 7 has terminated without calling MPI_Finalize()\n     ending job\nsup: Received signal 11": {7, 11},
@@ -68,7 +68,7 @@ func TestByNumber(t *testing.T) {
 	}
 }
 
-// TestOldHydra: an old hydra shows a signal as an exit code and does not name it.
+// TestOldHydra checks that an exit code of an old hydra, which does not name signals, is read as a signal.
 func TestOldHydra(t *testing.T) {
 	for code, want := range map[string]int{"9": 9, "11": 11, "139": 11, "137": 9, "134": 6, "1": 0, "2": 0, "143": 0} {
 		lines := []string{"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   EXIT CODE: " + code, "=   CLEANING UP REMAINING PROCESSES"}

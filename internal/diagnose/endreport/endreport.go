@@ -41,7 +41,7 @@ var (
 var words = map[string]int{"Hangup": 1, "Illegal instruction": 4, "Trace/breakpoint trap": 5, "Aborted": 6, "Bus error": 7, "Floating point exception": 8, "Killed": 9,
 	"Segmentation fault": 11, "Terminated": 15, "CPU time limit exceeded": 24, "File size limit exceeded": 25}
 
-// parsers are found by the texts that their reports hold.
+// parsers has the functions that read reports. A function is tried on lines that contain its needle.
 var parsers = []struct {
 	needle string
 	parse  func(text []string, i int) (Report, int, bool)
@@ -78,7 +78,7 @@ func ompi(text []string, i int) (Report, int, bool) {
 		return Report{}, 0, false
 	}
 	r := Report{Rank: logtext.Number(m[1]), PID: logtext.Number(m[2]), Host: m[3], Signal: logtext.Number(m[4])}
-	if r.Signal == 0 && i+1 < len(text) { // wrapped
+	if r.Signal == 0 && i+1 < len(text) { // the report is wrapped onto the next line
 		if n, ok := strings.CutPrefix(text[i+1], "signal "); ok {
 			n, _, _ = strings.Cut(n, " ")
 			r.Signal = logtext.Number(n)
@@ -102,11 +102,10 @@ func ompiExit(text []string, i int) (Report, int, bool) {
 	return Report{Rank: logtext.Number(m[1]), Code: logtext.Number(code)}, at, logtext.Number(code) > 0
 }
 
-// crashes are the signals of a crash. For a process that a signal has ended, hydra prints the number of the signal as the
-// exit code.
+// crashes has the signals of crashes. If such a signal has ended a process, hydra prints its number as the exit code.
 var crashes = []int{4, 6, 7, 8, 11}
 
-// ends reports whether a signal is that of a crash or SIGKILL.
+// ends reports whether a signal is SIGKILL or that of a crash.
 func ends(signal int) bool { return signal == 9 || slices.Contains(crashes, signal) }
 
 func hydra(text []string, i int) (Report, int, bool) {
@@ -131,8 +130,9 @@ func hydra(text []string, i int) (Report, int, bool) {
 	}
 	switch {
 	case slices.Contains(crashes, r.Code) && r.Signal > 0:
-		r.Signal = r.Code // that of the first process that ended; hydra itself has sent the other to the rest
-	case r.Signal == 0 && (r.Code == 9 || r.Code == 11): // an old hydra, which does not name the signal
+		// The code is the signal of the first process that ended. hydra itself sent the other signal to the rest.
+		r.Signal = r.Code
+	case r.Signal == 0 && (r.Code == 9 || r.Code == 11): // an old hydra does not name the signal
 		r.Signal = r.Code
 	case r.Signal == 0 && r.Code > shellSignal && ends(r.Code-shellSignal):
 		r.Signal = r.Code - shellSignal
@@ -191,7 +191,7 @@ func torchOld(text []string, i int) (Report, int, bool) {
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 
-// ended reads an exit code of Python's subprocess: a signal is negative.
+// ended reads an exit code as Python's subprocess gives it: a negative number stands for a signal.
 func ended(code string) Report {
 	n := logtext.Number(code)
 	if n < 0 {
@@ -210,7 +210,7 @@ func srun(text []string, i int) (Report, int, bool) {
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 
-// ofRank reads a program's or a script's own report of the end of a rank.
+// ofRank reads a report that a program or a script itself prints about the end of a rank.
 func ofRank(text []string, i int) (Report, int, bool) {
 	m := rankCode.FindStringSubmatch(text[i])
 	if m == nil {
@@ -226,16 +226,16 @@ func ofRank(text []string, i int) (Report, int, bool) {
 	return r, i, (r.Signal > 0 || r.Code > 0) && !processNumber.MatchString(text[i])
 }
 
-// signalName is how a program that starts others tells which signal a rank has got.
+// signalName matches a line in which a program that starts ranks names the signal that a rank got.
 var signalName = textmatch.New(`(?i)\b(?:rank|task|PE|locale|image|worker|member|replica|child|process) ?[ :#=]?(\d{1,5})(?: \([^()]{1,40}\)| on [\w.-]+)?:? (?:has |was |is )?(?:\w+ )?(?:got|received|caught|killed|died|ended|exited|terminated|hit|gone)(?: (?:by|with|of|on|from))?:? (?:a |signal )?(SIG(?:KILL|SEGV|BUS|ABRT|FPE|ILL)|Segmentation fault|Bus error)\b`)
 
 // signals are the numbers of the signals that a report may name.
 var signals = map[string]int{"SIGKILL": 9, "SIGSEGV": 11, "SIGBUS": 7, "SIGABRT": 6, "SIGFPE": 8, "SIGILL": 4, "SEGMENTATION FAULT": 11, "BUS ERROR": 7}
 
-// processNumber is the number of a process that a word for a rank names, too.
+// processNumber matches a word that may stand for a rank, followed by a number so long that it is a PID.
 var processNumber = textmatch.New(`(?i)\b(?:worker|member|replica|child|process) ?[ :#=]?\d{4}`)
 
-// bySignal reads such a report.
+// bySignal reads a report that names a signal, such as "rank 2 got SIGKILL".
 func bySignal(text []string, i int) (Report, int, bool) {
 	m := signalName.FindStringSubmatch(text[i])
 	if m == nil || processNumber.MatchString(text[i]) {
@@ -245,15 +245,16 @@ func bySignal(text []string, i int) (Report, int, bool) {
 }
 
 var (
-	// signalNumber is a line about the number of the signal that has ended a rank, which the line or one just above it names.
+	// signalNumber matches a line with the number of the signal that ended a rank. The line itself or a line just above
+	// it names the rank.
 	signalNumber = textmatch.New(`(?i)^\s*(?:[\w.-]+: )*(?:\W*error\W+)?(?:(?:rank|task|PE|process) (\d{1,5}) (?:has |was )?)?(?:received|got|caught) signal (\d{1,2})\b[^\d:(]*$`)
 	leftEarly    = textmatch.New(`\brank (\d+) has terminated without calling MPI_Finalize`)
 )
 
-// namedAbove is how many lines above such a line the rank may be named.
+// namedAbove is how many lines above such a line may name the rank.
 const namedAbove = 3
 
-// byNumber reads such a line.
+// byNumber reads a line that signalNumber matches.
 func byNumber(text []string, i int) (Report, int, bool) {
 	m := signalNumber.FindStringSubmatch(text[i])
 	if m == nil {
@@ -284,7 +285,7 @@ func deepSpeed(text []string, i int) (Report, int, bool) {
 	if m == nil {
 		return Report{}, 0, false
 	}
-	r := ended(m[2]) // the command line is always that of the last rank, whichever failed
+	r := ended(m[2]) // DeepSpeed always prints the command line of the last rank, whichever rank failed
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 
@@ -296,17 +297,17 @@ func shell(text []string, i int) (Report, int, bool) {
 	return Report{Rank: -1, PID: logtext.Number(m[1]), Signal: words[m[2]], Core: m[3] != ""}, i, true
 }
 
-// alone reads a line that is only a shell's word for the end of its child, such as "Killed".
+// alone reads a line that consists of a shell's word for the end of its child, such as "Killed".
 func alone(text []string, i int) (Report, int, bool) {
 	what, _, core := strings.Cut(text[i], " (core dumped)")
 	signal := words[what]
 	return Report{Rank: -1, Signal: signal, Core: core}, i, signal > 0
 }
 
-// signalCode is a line of a script, a shell or Kubernetes about an exit code by which a shell shows a signal.
+// signalCode matches a line of a script, a shell or Kubernetes with an exit code that stands for a signal.
 var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+[\]:]{0,2} ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?\(?(1[34]\d)\)?[.,]?\s*(?:\(.*|reason.*)?$`)
 
-// coded reads the exit code of a process that a signal has ended.
+// coded reads a line that signalCode matches, if the signal is SIGKILL or SIGTERM.
 func coded(text []string, i int) (Report, int, bool) {
 	m := signalCode.FindStringSubmatch(text[i])
 	if m == nil {
@@ -316,7 +317,7 @@ func coded(text []string, i int) (Report, int, bool) {
 	return Report{Rank: -1, Signal: n}, i, n == 9 || n == 15
 }
 
-// shellSignal is what a shell adds to the number of a signal.
+// shellSignal is what a shell adds to the number of a signal to form an exit code.
 const shellSignal = 128
 
 // Found is a report in a text.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFindOnce: the line with the code in Open MPI's banner is not a report of its own.
+// TestFindOnce checks that the line with the code in Open MPI's banner is not a second report.
 func TestFindOnce(t *testing.T) {
 	text := strings.Split(`mpirun detected that one or more processes exited with non-zero status, thus causing
 the job to be terminated. The first process to do so was:

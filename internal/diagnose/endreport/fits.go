@@ -2,9 +2,9 @@ package endreport
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// Fits reports whether a process of which a failure is known may have ended as r says: an abort ends by SIGABRT, an
-// exception with a code. The failure has a category, and a signal if it names one. recorded is true if a record of the
-// host tells of the failure, and exception if an exception does.
+// Fits reports whether a process with a known failure may have ended as r says: an abort ends by SIGABRT, an exception
+// with a code. category is that of the failure. signal is the signal that the failure names, or 0. recorded is true if
+// a record of the host tells of the failure, and exception if an exception does.
 func (r *Report) Fits(category job.Category, signal int, recorded, exception bool) bool {
 	switch {
 	case recorded && category == job.CPUOOM:

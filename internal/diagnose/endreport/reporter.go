@@ -5,7 +5,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// reporter is how Open MPI names the rank that reports an error of MPI.
+// reporter matches the words with which Open MPI names the rank that reports an MPI error.
 var reporter = textmatch.New(`reported by process \[\d+,(\d+)\]`)
 
 // Reporter returns the rank that Open MPI names in the lines beside an error of MPI, or -1.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTable: a table of torchrun has the exception of each rank that has recorded one.
+// TestTable checks that a table of torchrun gives the exception of each rank that has recorded one.
 func TestTable(t *testing.T) {
 	got := Table(strings.Split(`Failures:
 [1]:

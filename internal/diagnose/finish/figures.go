@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// figure is a number in a line, with the word before it and the total behind it, or 0.
+// figure is a number in a line. word is the word before the number, and total the number after "/" or "of", or 0.
 type figure struct {
 	word     string
 	n, total int
 }
 
 const (
-	maxFigures = 4 // of a line that are looked at
+	maxFigures = 4 // figures of a line that are read
 	maxWord    = 24
 )
 
-// figures returns the numbers of a line that stand behind a word, as in "step 12", "step=12" and "step 12 of 40", or before
-// a total.
+// figures returns the numbers of a line that follow a word or precede a total, as in "step 12", "step=12" and "step 12
+// of 40".
 func figures(t string) (all []figure) {
 	for i := 0; i < len(t) && len(all) < maxFigures; {
 		if t[i] < '0' || t[i] > '9' {
@@ -44,7 +44,7 @@ func figures(t string) (all []figure) {
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
-// number returns the number at i of a text, and where it ends.
+// number returns the number that begins at byte i of a text, and the index of the byte after it.
 func number(t string, i int) (n, end int) {
 	for end = i; end < len(t) && t[end] >= '0' && t[end] <= '9'; end++ {
 	}
@@ -52,7 +52,8 @@ func number(t string, i int) (n, end int) {
 	return n, end
 }
 
-// wordBefore returns the word with which a text ends, without what stands between a name and its value.
+// wordBefore returns the word at the end of a text, in lower case. It ignores the characters between a name and its
+// value.
 func wordBefore(t string) string {
 	t = strings.TrimRight(t, " \t:=#[(\"'")
 	i := len(t)

@@ -21,26 +21,29 @@ type Line struct {
 	Rank   int // that has printed it, or -1
 	Text   string
 	Mark   outlook.Mark
-	Sign   bool // a part of a sign of failure that is no weak one
+	Sign   bool // part of a sign of failure that is neither weak nor only logged, and that the program did not survive
 }
 
 // Job has the logs of a job.
 type Job struct {
 	files map[string]*log
-	// ends has for each rank the last lines of its outputs.
+	// ends has, for each rank, the last line of each of its outputs.
 	ends map[int][]Line
-	// form is the form of the last line of every rank, or empty.
+	// form is the form of the last line of every rank, or empty if they differ.
 	form string
 }
 
-// log is one log. What only its end decides is found once, because a log may have many signs of failure.
+// log is one log. A log may have many signs of failure, so what depends only on its end is computed once.
 type log struct {
 	lines  []Line
-	failed int // its last line that tells of a failure, or -1
-	word   int // the number of its last word, if that says that the work is done and nothing after it failed, or -1
-	again  int // the number of the line with which the program started again before it came to a good end, or -1
-	less   int // the number of the line with which the job went on with fewer ranks before it came to a good end, or -1
-	plan   plan
+	failed int // the index of the last line that tells of a failure, or -1
+	// word is the number of the last line if it says that the work is done and no failure follows it, or -1.
+	word int
+	// again is the number of the line with which the program started again before it ended well, or -1.
+	again int
+	// less is the number of the line with which the job went on with fewer ranks before it ended well, or -1.
+	less int
+	plan plan
 }
 
 // New returns the job with these lines.
@@ -74,8 +77,8 @@ func New(lines []Line) *Job {
 	return j
 }
 
-// common returns the form of a line with which an output of each rank ends and which says that its work is done, or an
-// empty text.
+// common returns the form of a line which says that the work is done and with which an output of every rank ends. It
+// returns "" if there is no such line.
 func (j *Job) common() string {
 	if len(j.ends) < 2 {
 		return ""
@@ -111,11 +114,12 @@ func (j *Job) times(f string) (n int) {
 	return n
 }
 
-// maxForm is how many bytes the form of a last word has at most.
+// maxForm is the greatest length in bytes of the form of a last word.
 const maxForm = 160
 
-// AllEndWell reports whether all ranks, and also the one that printed a line, end with the same words, which say that
-// their work is done.
+// AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done. If
+// the rank that printed a line of a log ended with these words before that line, AllEndWell returns false. If rank is
+// -1, this applies to every rank.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false
@@ -123,14 +127,14 @@ func (j *Job) AllEndWell(file string, number, rank int) bool {
 	for r, ends := range j.ends {
 		for _, l := range ends {
 			if (r == rank || rank < 0) && l.File == file && l.Number < number && form(l.Text) == j.form {
-				return false // it is done before the line
+				return false // the rank was done before the line
 			}
 		}
 	}
 	return true
 }
 
-// read finds what the end of the log decides.
+// read computes what depends only on the end of the log.
 func (l *log) read() {
 	l.failed, l.word, l.again, l.less = -1, -1, -1, -1
 	for i, line := range l.lines {
@@ -157,8 +161,7 @@ func (l *log) read() {
 	}
 }
 
-// GoesOnWithLess reports whether the job lost ranks at a line of a log, went on with fewer or other ranks, and ended
-// well.
+// GoesOnWithLess reports whether the job went on with fewer or other ranks after a line of a log, and then ended well.
 func (j *Job) GoesOnWithLess(file string, number int) bool {
 	return j.files[file] != nil && j.files[file].less > number
 }
@@ -168,16 +171,18 @@ func (j *Job) StartedAgain(file string, number int) bool {
 	return j.files[file] != nil && j.files[file].again > number
 }
 
-// EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
-// nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
-// done. The rank is -1 if it is not known. At least work lines after the line must have the number of a step or the like.
-func (j *Job) EndsWell(file string, number, rank, work int) bool {
+// EndsWell reports whether a log shows that the work was done after a line that a rank has printed. The rank is -1 if
+// it is not known. The last word of the log must say that the work is done, or the log must end with a table of
+// results. No line after the given line may tell of a failure. At least n lines after it must count work, with the
+// number of a step or the like. If the rank printed lines before the given line but none after it, and other ranks did,
+// its work is not done. If rank is -1, this applies to every rank.
+func (j *Job) EndsWell(file string, number, rank, n int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {
 		return false
 	}
 	lines := l.after(number)
-	if l.word <= number && !results(lines) || work > 0 && advances(lines) < work {
+	if l.word <= number && !results(lines) || n > 0 && advances(lines) < n {
 		return false
 	}
 	before, after := map[int]bool{}, map[int]bool{}
@@ -202,8 +207,9 @@ func (j *Job) EndsWell(file string, number, rank, work int) bool {
 	return true
 }
 
-// Concluded reports whether the last word of one of the logs says that the work is done, after work was counted, and no
-// log tells of a failure after work was counted.
+// Concluded reports whether the logs that count work show that the job came to a good end. At least one of them must
+// end with the word that the work is done, or show that the planned work is done. None of them may tell of a failure.
+// Concluded ignores logs that do not count work.
 func (j *Job) Concluded() bool {
 	done := false
 	for _, l := range j.files {
@@ -218,7 +224,8 @@ func (j *Job) Concluded() bool {
 	return done
 }
 
-// results reports whether the last lines are a table of results with a heading, in which something has succeeded.
+// results reports whether the last lines are a table of results with a heading, in which no row says that nothing
+// succeeded.
 func results(lines []Line) bool {
 	rows := 0
 	for _, l := range slices.Backward(lines) {
@@ -241,23 +248,23 @@ var (
 	nothing = textmatch.New(`(?i)^\W*(?:success\w*|passed|completed?|ok)\b[^:=|]{0,40}[:=|] *0\b`)
 )
 
-// elastic is how a launcher or program says that it goes on with fewer ranks, or with other ones.
+// elastic matches the words with which a launcher or program says that it goes on with fewer ranks, or with other ones.
 var elastic = textmatch.New(`(?i)\b(?:roll(?:ing|ed)? back to|restor\w+) (?:the )?last commit|\bresett?ing with (?:size|\d+)|\bworld (?:size )?(?:changed|shr[aiu]nk|reduced|resized|is now)\b|\b(?:shr[aiu]nk|shrinking|scal(?:ing|ed) (?:down|in)|downsiz\w+|resiz\w+|reform\w*|re-?build(?:ing|s)?|rebuilt|reconfigur\w+) .{0,40}\b(?:to|with|from|communicator|ring|mesh|group|world)\b|\bMPIX_Comm_shrink|\b(?:continu\w+|going on|carr\w+ on|proceed\w*) with (?:only |the )?(?:\d+|remaining|surviving|other|rest)\b|\b(?:spare|stand-?by|replacement|substitute) (?:\w+ ){0,3}(?:took|takes|joined|joins|promoted|activated|replaces|in place)|\bre-?rendezvous|\bmembership changed`)
 
-// after returns the lines after a number.
+// after returns the lines after the line with a number.
 func (l *log) after(number int) []Line {
 	at, _ := slices.BinarySearchFunc(l.lines, number+1, func(l Line, n int) int { return cmp.Compare(l.Number, n) })
 	return l.lines[at:]
 }
 
 const (
-	several = 3   // lines that count show that work goes on
+	several = 3   // lines that count work and thus show that work goes on
 	opening = 40  // lines of a log in which a program says what it is
-	maxLine = 300 // bytes of a line that is looked at
+	maxLine = 300 // the length in bytes from which a line is not read
 )
 
-// restart returns the first of the lines after a failure that begins with what the program has printed at its beginning
-// and not since, or -1.
+// restart returns the index of the first line after a failure with which the program started again, or -1. Such a line
+// is like one that the program printed when it began, and not later.
 func restart(before, lines []Line) int {
 	first, routine := map[string]bool{}, map[string]int{}
 	count := -1
@@ -298,20 +305,21 @@ func restart(before, lines []Line) int {
 	return at
 }
 
-// tells reports whether a line may be one with which a program begins.
+// tells reports whether a line may be one of those that a program prints when it begins.
 func tells(l Line) bool {
 	return !l.Sign && l.Mark&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long|outlook.Advance) == 0 && strings.ContainsFunc(l.Text, func(c rune) bool { return c >= 'A' && c <= 'z' })
 }
 
-// good reports whether a line says, as the last one, that the work is done.
+// good reports whether a line, as the last one of its log, says that the work is done.
 func good(l Line) bool {
 	return l.Mark&(outlook.Bad|outlook.Error|outlook.Aside) == 0 && (l.Mark&(outlook.Done|outlook.All) != 0 || outlook.Conclusive(l.Text))
 }
 
-// ended reports whether the last line that the job has printed before the end says that its work is done.
+// ended reports whether the last line that the job itself printed says that the work is done.
 func ended(lines []Line) bool { return lastWord(lines) >= 0 }
 
-// lastWord returns the last line that the job has printed before the end, if it says that the work is done, or -1.
+// lastWord returns the index of the last line that the job itself printed, if the line says that the work is done. It
+// returns -1 otherwise.
 func lastWord(lines []Line) int {
 	for i, l := range slices.Backward(lines) {
 		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&(outlook.Bad|outlook.Error) != 0 || !outlook.Warns(l.Text)) && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text) && advances(lines) >= several) && !outlook.OfScript(l.Text) {
@@ -347,7 +355,8 @@ func advances(lines []Line) (n int) {
 	return n
 }
 
-// highest returns the highest number of the first word of the lines that count something, or 0.
+// highest returns the highest number in the lines that count work, or 0. In each line, it uses the number after the
+// first word that names a unit of work.
 func highest(lines []Line) (n int) {
 	for _, l := range lines {
 		if l.Mark&outlook.Advance == 0 {
@@ -369,7 +378,7 @@ var (
 	tag    = textmatch.New(`\[\d+(?:,\d+)?\](?:<std(?:out|err)>:?)?\s*$`)
 )
 
-// form returns a line with its numbers replaced, and without the tag of a launcher that stands behind it.
+// form returns a line with its numbers replaced by "#", and without a launcher's tag at its end.
 func form(t string) string {
 	return strings.TrimSpace(digits.ReplaceAllString(tag.ReplaceAllString(t, ""), "#"))
 }

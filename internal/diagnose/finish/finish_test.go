@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 )
 
-// logged returns a job with one log. A line may begin with the number of its rank and a colon. A line that begins with "!"
-// belongs to a sign of failure.
+// logged returns a job with one log. In log, a line may begin with the number of its rank and a colon. A line that
+// begins with "!" belongs to a sign of failure.
 func logged(log string) *Job {
 	var lines []Line
 	for i, t := range strings.Split(log, "\n") {

@@ -16,8 +16,8 @@ type Event struct {
 	Ended    bool // a launcher reports afterwards that a rank failed
 }
 
-// Past reports whether an event does not count as the failure of the job. That is so if the job finished its planned work
-// after the event, or if the event happened while the finished job was clearing up.
+// Past reports whether an event does not count as the failure of the job. That is so if the job finished its planned
+// work after the event, or if the event happened while the finished job was clearing up.
 func (j *Job) Past(file string, number, owner int, e Event) bool {
 	switch e.Category {
 	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
@@ -27,7 +27,8 @@ func (j *Job) Past(file string, number, owner int, e Event) bool {
 		if j.LeaderLeft(file, number) || asked && (j.Declared(file, number) || e.Farewell && j.Over(file, number)) {
 			return true
 		}
-	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job
+	// The event may be one of the host that did not affect the job.
+	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError:
 		if e.Verdict && j.Counts(file) && (j.Over(file, number) || j.EndsWell(file, number, owner, 2*several)) {
 			return true
 		}
@@ -38,8 +39,9 @@ func (j *Job) Past(file string, number, owner int, e Event) bool {
 	return !e.Ended && (j.Reaches(file, number, owner) || e.Farewell && j.Over(file, number))
 }
 
-// Reaches reports whether the work that a log counts went on after a line of a rank, or of an unknown one, and came to the
-// end of what was planned, and nothing failed after that.
+// Reaches reports whether a rank counted work before a line of a log and came to the end of the planned work after that
+// line. If rank is -1, or if the rank counts no work, this must hold for all ranks that count work. Nothing may fail
+// after that end, and no line of the log may be the result of a failed test.
 func (j *Job) Reaches(file string, number, rank int) bool {
 	l := j.files[file]
 	if l == nil || len(l.plan.reached) == 0 {
@@ -63,8 +65,8 @@ func (j *Job) Reaches(file string, number, rank int) bool {
 	return len(ranks) > 0 && l.calm(last) && !slices.ContainsFunc(l.lines, func(o Line) bool { return len(o.Text) < maxLine && outlook.FailedTest(o.Text) })
 }
 
-// Over reports whether the work was done before a line of a log: one of the lines before says so, or all that was planned is
-// done, and no work and no failure is reported afterwards.
+// Over reports whether the work was done before a line of a log: one of the last lines before it says so, or all
+// planned work was done before it. No line after it may count work or report a failure.
 func (j *Job) Over(file string, number int) bool {
 	l := j.files[file]
 	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {
@@ -89,7 +91,7 @@ func (j *Job) Over(file string, number int) bool {
 	return false
 }
 
-// alike reports whether one of some lines differs from a line only in numbers.
+// alike reports whether one of the lines is from the rank of l and differs from l only in numbers.
 func alike(lines []Line, l Line) bool {
 	f := form(l.Text)
 	return slices.ContainsFunc(lines, func(o Line) bool { return o.Rank == l.Rank && len(o.Text) < maxLine && form(o.Text) == f })
@@ -101,8 +103,10 @@ func (j *Job) Counts(file string) bool {
 	return l != nil && (len(l.plan.first) > 0 || advances(l.lines) > 0)
 }
 
-// Told reports whether another file, which has no output of the job, says that the whole job came to a good end, or whether
-// the other output of the program counts work and ends with the words that nothing failed.
+// Told reports whether another file tells that the job came to a good end. Only a file that tells of no failure counts.
+// If the file counts no work, it is no output of the job, and one of its lines must say that the whole job succeeded.
+// If the file counts work, it must be the only other file. Its last word must say that a process ended with code 0 or
+// that nothing failed, and must belong to no rank.
 func (j *Job) Told(file string) bool {
 	for name, l := range j.files {
 		if name == file || l.failed >= 0 {
@@ -139,8 +143,8 @@ func (j *Job) LeaderLeft(file string, number int) bool {
 	return false
 }
 
-// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor a
-// failure follows that line.
+// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor
+// a failure follows that line.
 func (j *Job) Declared(file string, number int) bool {
 	l := j.files[file]
 	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {
@@ -167,7 +171,7 @@ func (l *log) done() bool {
 	return last > 0 && !l.plan.behind && len(l.plan.reached) == len(l.plan.first) && l.calm(last)
 }
 
-// calm reports whether no line after a number says that something ended badly.
+// calm reports whether no line after the line with a number says that something ended badly.
 func (l *log) calm(number int) bool {
 	for _, o := range l.after(number) {
 		if o.Mark&outlook.Bad != 0 || o.Sign && outlook.Fatal(o.Text) && !outlook.Farewell(o.Text) {

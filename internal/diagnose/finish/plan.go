@@ -7,13 +7,13 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// plan is how far the work of each rank got that a log counts, and how far it was to get.
+// plan says how far each rank got with the work that a log counts, and whether it got as far as planned.
 type plan struct {
-	// reached has for each rank, or -1, the number of the line with which the rank came to the end of what was planned.
+	// reached has, for each rank (or -1) that completed the planned work, the number of the line with which it did.
 	reached map[int]int
-	// first has for each rank that counts work the number of the first line that does.
+	// first has, for each rank that counts work, the number of the first line that does.
 	first map[int]int
-	// behind is true if a rank did not come to the end.
+	// behind is true if a rank did not complete the planned work.
 	behind bool
 }
 
@@ -23,28 +23,28 @@ type counter struct {
 	rank int
 }
 
-// series is what one rank has counted with one word.
+// series is what one rank counted with one word.
 type series struct {
 	counter
 	least, most int
-	total       int // that stands behind the last number, or 0
-	lines       int // with a number that is higher than all before
-	first, at   int // the numbers of the first line, and of the first line with the highest number
-	fell        int // how often a lower number followed the highest
+	total       int // the total after the number, or 0
+	lines       int // lines whose number is higher than all before
+	first, at   int // line numbers: of the first line, and of the first line with the highest number
+	fell        int // how many lower numbers followed the highest
 }
 
-// planned is a word for how much work there is to do.
+// planned matches a word that names the amount of work to do.
 var planned = textmatch.New(`^(?:n|nr|num|max|total|end|last|final|stop|target|train|training)_?(?:train_?)?(?:` + unit + `|t|time)e?s?$|^(?:` + unit + `|t|time)e?s?_?(?:max|end|total|limit|stop)$|^(?:` + unit + `)e?s$`)
 
 const unit = `step|epoch|iter|iteration|update|cycle|round|sweep|generation|frame|traj|trajectorie|batch|block|tile|chunk|pass|sample|episode|game|trial|fold|point|task|file|part`
 
-// distinct is the least planned number that tells enough without its word.
+// distinct is the least planned number that a count may match without a word in common.
 const distinct = 10
 
-// maxPlanned is how many values a word may have that tells how much work there is. A word with more of them counts work.
+// maxPlanned is how many different values a word for the amount of work may have. A word with more values counts work.
 const maxPlanned = 2
 
-// readPlans finds how far the work was to get, in all logs, and how far it got in each.
+// readPlans finds the amounts of planned work in all logs, and for each log how far the work got.
 func (j *Job) readPlans() {
 	isPlan, values := map[string]bool{}, map[string]map[int]bool{}
 	all := map[*log]map[counter]*series{}
@@ -103,7 +103,7 @@ func (j *Job) readPlans() {
 	}
 }
 
-// add adds a number of a line.
+// add adds a number of the line with the given line number.
 func (s *series) add(f figure, number int) {
 	if f.total > 0 {
 		s.total = f.total
@@ -118,7 +118,7 @@ func (s *series) add(f figure, number int) {
 	}
 }
 
-// complete reports whether a series ends with a number that was planned, or with the last before it if it began with zero.
+// complete reports whether a series ends with a planned number n, or with n-1 if the series began with 0.
 func (s *series) complete(values map[string]map[int]bool) bool {
 	is := func(n int) bool { return s.most == n || s.most == n-1 && s.least == 0 }
 	if s.total > 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// linesOf returns lines with the numbers from one to another.
+// linesOf returns a line with each of the numbers from from to to.
 func linesOf(format string, from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 )
 
-// TestTold: the other output of a program tells that nothing failed. That of a rank, or one that does not say so, does not.
+// TestTold checks whether the other output of a program says that nothing failed. The output of a rank does not count.
 func TestTold(t *testing.T) {
 	frames := linesOf("frame %d written", 0, 9)
 	for name, c := range map[string]struct {

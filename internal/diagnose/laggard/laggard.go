@@ -1,5 +1,5 @@
-// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact with,
-// or that called something else than they did.
+// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact
+// with, or that called something else than they did.
 package laggard
 
 import (
@@ -10,36 +10,37 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// longLine is how many bytes a line has that is too long to name the rank that others wait for.
+// longLine is the length in bytes from which a line is too long to name the rank that others wait for.
 const longLine = 2000
 
 var (
-	// absentRank names a rank that others wait for.
+	// absentRank matches the words that name a rank for which others wait.
 	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|silent|stalled|quiet|not (?:join|reach|enter|respond|arriv))|` +
 		`(?i)\bwithout all (?:PEs|ranks|processes|tasks|images)\b.{0,12}\bmissing\W{1,3}(\d{1,6})|` +
 		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late|stuck|hung|hanging)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
 		`(?i)\branks? (\d{1,6})[\d, ]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked) (?:dead|lost|gone|down|failed)\b|^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\bwaiting (?:for|on) (\d{1,5})(?:$|[,;.)] ?)|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state[ =][DT]\b|\[[DT]\]|stopped\b)|` +
 		`(?i)\b(?:rank|worker|task|process)[ =:#]{1,2}(\d{1,6})\b.{0,40}\blast (?:heartbeat|seen|progress|report|message|update)\b.{0,20}\b(?:\d{3,}|[1-9]\d) ?(?:\.\d+ ?)?s`)
-	// listHead is the line above a list of such ranks.
+	// listHead matches the line above a list of such ranks.
 	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
 	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})(?:[\], ]+\d|[\], ]*$))`)
-	// task names a task of JAX or TensorFlow, or the ranks of a pod.
+	// task matches the name of a task of JAX or TensorFlow, or of the ranks of a pod.
 	task = textmatch.New(`/task:(\d{1,6})\b|\(ranks? (\d{1,6})(?:-\d+)?\)`)
-	// others names a rank that was not the last.
+	// others matches the part of a message that names the task which was the first at a barrier.
 	others   = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
 	maybe    = textmatch.New(`most likely|\bmay be\b|can be caused`)
 	enqueued = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
-	// waitsFor has the number of the collective in which a rank waited.
+	// waitsFor matches the number of the collective in which a rank waited.
 	waitsFor  = textmatch.New(`(?:\[PG (?:ID )?(\d+)[^\]]*\] )?(?:Watchdog caught|\[(?:PG[^\]]* )?Rank \d+\] Watchdog caught).{0,60}SeqNum=(\d{1,9})`)
 	groupRank = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
 	stepCount = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b["']?[ :=#(\[]{0,3}(\d{1,9})`)
 	joined    = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
 )
 
-// Group returns the rank that a line of PyTorch's watchdog names as that of its process, or -1.
+// Group returns the rank in the tag of a line that PyTorch's watchdog has written, as in "[PG ID 0 PG GUID 0 Rank 3]",
+// or -1. It is the rank of the process that has written the line.
 func Group(t string) int { return first(groupRank.FindStringSubmatch(t)) }
 
-// first returns the first group of a match that is not empty as a number, or -1 if there is none.
+// first returns, as a number, the first group of a match that is not empty. It returns -1 if there is none.
 func first(m []string) int {
 	for i := 1; i < len(m); i++ {
 		if m[i] != "" {
@@ -49,7 +50,7 @@ func first(m []string) int {
 	return -1
 }
 
-// absent returns the rank that line i names as the one that others wait for, or -1.
+// absent returns the rank for which others wait according to line i, or -1.
 func absent(text []string, i int) int {
 	t := text[i]
 	if len(t) > longLine || maybe.MatchString(t) {
@@ -71,8 +72,8 @@ func absent(text []string, i int) int {
 	return first(absentRank.FindStringSubmatch(t))
 }
 
-// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end, or
-// -1.
+// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end,
+// or -1.
 func Listed(text []string, from, to int) int {
 	for k := from; k < to; k++ {
 		if !listHead.MatchString(text[k]) {
@@ -97,16 +98,16 @@ func Listed(text []string, from, to int) int {
 	return -1
 }
 
-// presumed is how a launcher names ranks that it gives up.
+// presumed matches the words with which a launcher says that it considers ranks lost.
 var presumed = textmatch.New(`(?i)\b(?:ranks?|tasks?|workers?) (\d{1,6})[\d, and]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked|are|is) (?:as )?(?:dead|lost|gone|down|failed)\b`)
 
-// nearby is how many lines below a sign may do so.
+// nearby is how many lines below a sign may match presumed.
 const nearby = 10
 
-// below is how many lines below a sign may name the rank that it calls lost.
+// below is how many lines below a sign may match task.
 const below = 3
 
-// reach is how many lines around a sign may name the rank for which others wait.
+// reach is how many lines above or below a sign may name the rank for which others wait.
 const reach = 12
 
 // Near looks at text[from:to] and at the lines around it. It returns the rank that others wait for according to these
@@ -123,9 +124,10 @@ func Near(text []string, from, to int) int {
 }
 
 // Find returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. waiting has
-// the ranks that waited, ended those of which a launcher reports the end. The rank is, in this order: the one that a
-// report names; the one that is behind in the count of its collectives; the only one that did not wait; the one that
-// made the fewest steps.
+// the ranks that waited. ended has the ranks whose end a launcher reports. Find returns the first of these ranks that
+// the logs show: the one that a report names; the one that is behind in the count of its collectives; the only one that
+// did not wait; the only one that has printed nothing; the only one whose end no launcher reports; the only one that
+// did not print what all others printed; the one that made the fewest steps.
 func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool) int {
 	behind, seen, groups := map[int]int{}, map[int]int{}, map[string]bool{}
 	for _, l := range logs {
@@ -153,7 +155,7 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 		func() int { return onlyLowest(behind) },
 		func() int {
 			if len(groups) > 1 {
-				return -1 // each group of ranks counts for itself
+				return -1 // the collectives of each group of ranks have numbers of their own
 			}
 			return onlyLowest(seen)
 		},
@@ -172,13 +174,14 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 	return FewestSteps(logs, clearlyBehind)
 }
 
-// clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
+// clearlyBehind is how many steps one of only two ranks must be behind the other. A smaller difference may only mean
+// that the rank is slow.
 const clearlyBehind = 3
 
-// Behind returns the rank with the fewest steps if sure is true: a rank that has failed makes no further steps. It returns
-// -1 if sure is false, or if no rank has fewer steps than the others.
-func Behind(logs []roster.Log, sure bool) int {
-	if !sure {
+// Behind returns the rank with the fewest steps, or -1 if no rank has fewer steps than the others. A rank that has
+// failed makes no further steps. Behind also returns -1 if failed is false: then perhaps no rank has failed.
+func Behind(logs []roster.Log, failed bool) int {
+	if !failed {
 		return -1
 	}
 	return FewestSteps(logs, 1)
@@ -215,7 +218,8 @@ func FewestSteps(logs []roster.Log, gap int) int {
 	return lowest
 }
 
-// onlyLowest returns the key with the lowest value if there are at least three and no other has it, else -1.
+// onlyLowest returns the key with the lowest value. It returns -1 if several keys have that value, or if there are
+// fewer than three keys.
 func onlyLowest(values map[int]int) int {
 	best, ties := -1, 0
 	for k, v := range values {
@@ -232,8 +236,8 @@ func onlyLowest(values map[int]int) int {
 	return best
 }
 
-// notHeard returns the only rank of the job that has not printed its number, or -1. The job has as many ranks as
-// the report of a rendezvous says.
+// notHeard returns the only rank of the job that has printed nothing, or -1. It takes the number of ranks from a report
+// of a rendezvous that only one of them has not joined.
 func notHeard(logs []roster.Log) int {
 	heard, size := map[int]bool{}, 0
 	for _, l := range logs {
@@ -250,7 +254,8 @@ func notHeard(logs []roster.Log) int {
 	return onlyOne(size, func(r int) bool { return heard[r] })
 }
 
-// notReported returns the only rank of the job that is not among those that ended, or -1.
+// notReported returns the only rank of the job that is not in ended, or -1. It returns -1 if ended has fewer than two
+// ranks.
 func notReported(census *roster.Census, ended map[int]bool) int {
 	if len(ended) < 2 {
 		return -1
@@ -274,7 +279,7 @@ func onlyMissing(census *roster.Census, waiting map[int]bool) int {
 	return onlyOne(size, func(r int) bool { return waiting[r] })
 }
 
-// onlyOne returns the only rank below size for which is is false, or -1.
+// onlyOne returns the only rank below size for which is returns false. It returns -1 if there is none or several.
 func onlyOne(size int, is func(int) bool) int {
 	only := -1
 	for r := range size {
@@ -289,33 +294,33 @@ func onlyOne(size int, is func(int) bool) int {
 	return only
 }
 
-// slowRank names a slow rank.
+// slowRank matches the words that name a slow rank.
 var slowRank = textmatch.New(`(?i)\branks? ?[=:#]? ?(\d{1,6})\b[^\d]{0,20}(?:is|was|runs|takes|took)?\b.{0,40}\b(?:slow\w*|straggl\w*|lag\w*|behind)|\b(?:slow\w*|straggl\w*|lagging|evict\w*)\b[^\[\]]{0,40}?\branks?[ =:#]{0,3}(\d{1,6})`)
 
-// slowWord is a word for slowness.
+// slowWord matches a word for slowness.
 var slowWord = textmatch.New(`(?i)\b(?:slow|straggl|lagg|evict|behind\b)`)
 
 // Slow returns the rank that a report calls slow, or -1. A report may begin with the rank that has written it. The slow
 // rank is then another one that the report names.
 func Slow(t string) int {
-	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the tag of the rank that reports
+	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the line begins with the tag of the rank that reports
 		t = t[i+2:]
 	}
 	if at := slowWord.FindStringIndex(t); at != nil {
 		before := t[:at[0]]
 		for next := namedRank.FindStringIndex(before); next != nil && namedRank.MatchString(before[next[1]:]); next = namedRank.FindStringIndex(before) {
-			before = before[next[1]:] // the last of several ranks counts
+			before = before[next[1]:] // of several ranks before the word, the last counts
 		}
 		t = before + t[at[0]:]
 	}
 	return first(slowRank.FindStringSubmatch(t))
 }
 
-// lostPeer names a rank that another one has lost.
+// lostPeer matches the words that name a rank which another rank has lost.
 var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b[^:\d]{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
 
-// lostBy returns the rank that a line says its program has lost, and the rank of the program if the line names it.
-// Both are -1 if they are not known.
+// lostBy returns the rank that a program has lost according to a line, and the program's own rank if the line names it.
+// Unknown ranks are -1.
 func lostBy(t string) (lost, loser int) {
 	lost = first(lostPeer.FindStringSubmatch(t))
 	loser = first(namedRank.FindStringSubmatch(t))
@@ -351,7 +356,7 @@ func Lost(logs []roster.Log) int {
 	return only
 }
 
-// namedRank is a rank in a text.
+// namedRank matches the name of a rank.
 var namedRank = textmatch.New(`(?i)\brank ?(\d{1,6})\b`)
 
 // Odd returns the rank that differs from the others, according to the messages with which ranks compare what they and
@@ -397,7 +402,7 @@ func Odd(messages []string) int {
 	return best
 }
 
-// digits are the numbers of a line.
+// digits matches the numbers of a line.
 var digits = textmatch.New(`\d+`)
 
 // Silent returns the only rank that did not print what all others printed, or -1. It compares lines of several ranks

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// logOf makes a log of a text.
+// logOf returns the log of a rank with a text.
 func logOf(rank int, text string) roster.Log {
 	l := roster.Log{Rank: rank, Text: strings.Split(text, "\n")}
 	for _, t := range l.Text {
@@ -17,7 +17,7 @@ func logOf(rank int, text string) roster.Log {
 	return l
 }
 
-// TestNear: lines at a sign name the rank that others wait for, also in a list.
+// TestNear checks that lines at a sign, also those of a list, name the rank for which others wait.
 func TestNear(t *testing.T) {
 	for text, want := range map[string]int{
 		"Timed out\nrank 5 did not reach the barrier":                                                            5,
@@ -33,7 +33,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestLost: the rank that others have lost and that has lost none.
+// TestLost checks that the lost rank is the one that others have lost and that has itself lost none.
 func TestLost(t *testing.T) {
 	for text, want := range map[string]int{
 		"rank 6: peer 5 closed the connection\nrank 0: peer 6 closed the connection": 5,
@@ -46,7 +46,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestOdd: the rank that most messages name, or else the second of two.
+// TestOdd checks that the odd rank is the one that most messages name, or else the second of two.
 func TestOdd(t *testing.T) {
 	for _, c := range []struct {
 		messages []string
@@ -63,7 +63,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestSilent: the only rank that did not print what all others printed.
+// TestSilent checks that the silent rank is the only one that did not print what all others printed.
 func TestSilent(t *testing.T) {
 	for text, want := range map[string]int{
 		"rank 0: ready\nrank 1: ready\nrank 2: ready\nrank 0: wrote\nrank 2: wrote":                1,
@@ -76,7 +76,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestSlow: a report names the slow rank after the rank that reports.
+// TestSlow checks that the slow rank is found in a report that also names the rank that reports.
 func TestSlow(t *testing.T) {
 	for text, want := range map[string]int{
 		"[rank 0] straggler detected: rank 3 is 9.0x slower than the median": 3,
@@ -91,7 +91,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestApart: the stack of one rank is not where those of the others are.
+// TestApart checks that a rank is found whose stack differs from those of all others.
 func TestApart(t *testing.T) {
 	wait := "  File \"/t/distributed_c10d.py\", line 3 in barrier\n  File \"/w/fit.py\", line 9 in step"
 	for _, c := range []struct {
@@ -112,7 +112,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestListed: a launcher says which ranks it has given up.
+// TestListed checks that the ranks are found which a launcher considers lost.
 func TestListed(t *testing.T) {
 	for text, want := range map[string]int{
 		"ssh: connect to host c-06 port 22: No route to host\nnode c-06 does not answer, ranks 4 5 presumed dead": 4,
@@ -125,7 +125,7 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// TestApartOneLine: stacks may stand in one line each, or below a headline.
+// TestApartOneLine checks stacks that stand in one line each or below a headline.
 func TestApartOneLine(t *testing.T) {
 	for text, want := range map[string]int{
 		"stack rank 0 (pid 10): allreduce_ (dist.py:1) < train (a.py:2)\nstack rank 1 (pid 11): get (queue.py:1) < train (a.py:2)\nstack rank 2 (pid 12): allreduce_ (dist.py:1) < train (a.py:2)": 1,

@@ -10,15 +10,15 @@ import (
 )
 
 var (
-	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
+	// stackFrame matches a frame of a stack that faulthandler, py-spy, gdb or mpirun has printed.
 	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+|[\w.+-]+)\)(?: <- .*)?$)`)
-	// stackHead is the line above the stack of a rank or process.
+	// stackHead matches a line above a stack that names the rank.
 	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^process \d+: .*\(rank[ =:]{1,2}(\d{1,6})\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b|(?i)^process \d+: .*[-_ ](?:local[-_])?rank[ =](\d{1,6})\b`)
-	// stackPID is the line above the stack of a process.
+	// stackPID matches a line above a stack that names the process.
 	stackPID = textmatch.New(`^Process (\d{2,8}): |\bstacks? of (?:process |pid )(\d{2,8})\b|\bpy-spy dump\b.*--?pid[ =](\d{2,8})|^[-=*#]{2,} ?(?:pid|PID|process)[ =:]{0,2}(\d{2,8})\b`)
-	// oneLine is the stack of a rank in one line: its frames from the inside out.
+	// oneLine matches the stack of a rank that is printed in one line.
 	oneLine = textmatch.New(`(?i)\b(?:rank|task|proc|process|pe|worker)[ =:#]{0,3}(\d{1,6})\b[^<>]{0,40}?: *(\w\S*(?: \(\S+:\d+\))?(?: (?:<-?|←|->?|>|→) ?[\w<>.]+(?: \(\S+:\d+\))?)+)`)
-	// waits is the name of a function in which ranks wait for one another.
+	// waits matches the name of a function in which ranks wait for one another.
 	waits = textmatch.New(`(?i)all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier|broadcast|send_?recv|MPI_|mpi4py|\brecv|ompi_request|synchronize|nccl|gloo|distributed_c10d|backward`)
 )
 
@@ -87,10 +87,11 @@ func Apart(logs []roster.Log, census *roster.Census) int {
 	return -1
 }
 
-// call is the call of a communication library in a frame.
+// call matches a call of a communication library in a frame.
 var call = textmatch.New(`\bP?((?:MPIX?|shmem|gaspi|upcxx)_\w+|nccl[A-Z]\w+)`)
 
-// odd returns the key whose value differs from that of all others, which are at least two, or -1.
+// odd returns the key whose value differs from the value that all other keys have. It returns -1 if there is no such
+// key, or if there are fewer than three keys.
 func odd(values map[int]string) int {
 	count := map[string]int{}
 	for _, v := range values {
@@ -109,14 +110,14 @@ func odd(values map[int]string) int {
 }
 
 var (
-	// crowd is a line about the stacks that several ranks have in common.
+	// crowd matches a line about a stack that several ranks have in common.
 	crowd = textmatch.New(`(?i)^\W*(?:[2-9]|\d{2,6}) ?(?:x|×|ranks?|tasks?|procs?|processes|threads?)\b.*(?:>|->|<-|\bin \w|:\d|_)`)
-	// loner is one about the stack of a single rank.
+	// loner matches a line about a stack that only one rank has.
 	loner = textmatch.New(`(?i)^\W*1 ?(?:x|×|rank|task|proc|process|thread)\b.*?(?:\[(?:ranks?:? ?)?(\d{1,6})\]|\(?\b(?:ranks?|tasks?)[ :=#]{1,2}(\d{1,6})\b)`)
 )
 
-// merged returns the only rank with a stack of its own, according to a tool that merges the stacks of all ranks as STAT
-// does, or -1.
+// merged returns the only rank with a stack of its own, or -1. It reads the output of tools such as STAT, which merge
+// the stacks of all ranks.
 func merged(text []string) int {
 	alone, others := -1, false
 	for _, t := range text {

@@ -8,7 +8,7 @@ import (
 
 var anyNumber = textmatch.New(`\d+`)
 
-// Alike reports whether two titles begin with the same words. It ignores the numbers in them.
+// Alike reports whether two titles differ only in numbers. It ignores what follows "; Last command".
 func Alike(a, b string) bool {
 	a, _, _ = strings.Cut(a, "; Last command")
 	b, _, _ = strings.Cut(b, "; Last command")
@@ -16,7 +16,7 @@ func Alike(a, b string) bool {
 	return a == b
 }
 
-// Shortened shortens names for use in a sentence.
+// Shortened returns names with each value shortened for use in a sentence.
 func Shortened(names map[string]string) map[string]string {
 	out := make(map[string]string, len(names))
 	for k, v := range names {

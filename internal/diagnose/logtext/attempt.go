@@ -9,7 +9,8 @@ import (
 
 var attemptName = textmatch.New(`(?:^|/)attempts?[_-]?/?(\d+)/`)
 
-// LastAttempt leaves out the logs of attempts that were followed by another one, which their names show.
+// LastAttempt returns lines without those of earlier attempts. The name of a log shows its attempt, as in
+// attempt_2/rank_0.log. LastAttempt keeps the lines of logs whose names show no attempt.
 func LastAttempt(lines []job.Line) []job.Line {
 	last, of := -1, map[string]int{}
 	for _, l := range lines {

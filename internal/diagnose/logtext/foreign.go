@@ -15,7 +15,7 @@ type phrase struct {
 	foreign []string
 }
 
-// phrases may stand anywhere in a line.
+// phrases has texts that may occur anywhere in a line.
 var phrases = []phrase{
 	{"No such file or directory", []string{"没有那个文件或目录", "沒有此一檔案或目錄", "Datei oder Verzeichnis nicht gefunden", "Aucun fichier ou dossier de ce type", "Aucun fichier ou dossier de ce nom", "Aucun fichier ou répertoire de ce type", "No existe el archivo o el directorio", "No existe el fichero o el directorio", "File o directory non esistente", "Arquivo ou diretório inexistente", "Arquivo ou diretório não encontrado", "Ficheiro ou directoria inexistente", "Нет такого файла или каталога", "そのようなファイルやディレクトリはありません", "그런 파일이나 디렉터리가 없습니다", "Nie ma takiego pliku ani katalogu"}},
 	{"command not found", []string{"未找到命令", "Befehl nicht gefunden", "Kommando nicht gefunden", "commande introuvable", "orden no encontrada", "no se encontró la orden", "comando non trovato", "comando não encontrado", "команда не найдена", "コマンドが見つかりません", "명령어를 찾을 수 없음", "nie znaleziono polecenia"}},
@@ -29,8 +29,8 @@ var phrases = []phrase{
 	{" (core dumped)", []string{"（核心已转储）", " (核心已转储)", "(核心已转储)", "（吐核）", " (吐核)", "(吐核)", " (Speicherabzug geschrieben)", " (image mémoire créée)", " (`core' generado)", " (core generado)", " (core dump creato)", " (imagem do núcleo gravada)", " (стек памяти сброшен на диск)", " (сделан дамп памяти)", " (コアダンプ)", "(コアダンプ)", " (zrzut pamięci)"}},
 }
 
-// deaths are the words of a shell for the end of its child. Such a word is the whole line, or follows the number of a line
-// of a script and that of the process.
+// deaths has the words of a shell for the end of its child. Such a word is the whole line, or it follows the number of
+// the script's line and the PID of the child.
 var deaths = []phrase{
 	{"Killed", []string{"已杀死", "已砍掉", "已殺死", "Getötet", "Processus arrêté", "Tué", "Matado", "Terminado (killed)", "Ucciso", "Morto", "Убито", "強制終了", "죽었음", "Unicestwiony"}},
 	{"Terminated", []string{"已终止", "终止", "終止", "Beendet", "Complété", "Terminé", "Terminado", "Terminato", "Завершено", "終了しました", "종료됨", "Zakończony"}},
@@ -44,10 +44,10 @@ var deaths = []phrase{
 	{"Segmentation fault", []string{"Segmentation fault: 11"}},
 }
 
-// foreignLine is how a shell names a line of its script in other languages.
+// foreignLine matches how a shell names a line of its script in other languages.
 var foreignLine = textmatch.New(`: (?:第 ?(\d+) ?行|(\d+) 行|(?:行|Zeile|ligne|línea|linha|riga|строка|줄|linia) ?(\d+)) ?[:：] ?`)
 
-// childOf is the number of a process of a shell, at the beginning of a text.
+// childOf matches the PID of a shell's child at the beginning of a text.
 var childOf = textmatch.New(`^ *\d+ +`)
 
 var foreignWords = sync.OnceValue(func() *textmatch.Index { return textmatch.IndexOf(ForeignNeedles()) })
@@ -74,7 +74,7 @@ func lowered(t string) string {
 	}, t)
 }
 
-// English returns a line in which what the C library and the shell say is in English.
+// English returns a line with the messages of the C library and of shells translated into English.
 func English(t string) string {
 	if !foreignWords().Contains(t) {
 		return t

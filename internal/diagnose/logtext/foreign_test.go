@@ -2,7 +2,7 @@ package logtext
 
 import "testing"
 
-// TestEnglish: what the C library and the shell say in other languages is read as in English.
+// TestEnglish checks that the words of the C library and of shells are translated from other languages into English.
 func TestEnglish(t *testing.T) {
 	for in, want := range map[string]string{
 		"已杀死":     "Killed",

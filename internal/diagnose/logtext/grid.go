@@ -8,20 +8,21 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// gridTag is a tag with two numbers, as in "n1.2 ", "[1,3] ", "node0/1: " and "[dp1 tp0] ".
+// gridTag matches a tag with two numbers, as in "n1.2 ", "[1,3] ", "node0/1: " and "[dp1 tp0] ".
 var gridTag = textmatch.New(`^ {0,4}([\[(<]?)([A-Za-z]{0,8})[_-]?(\d{1,4})([./:, -]{1,2})([A-Za-z]{0,8})[_-]?(\d{1,4})([\])>]?:?|)(?: ?\|)?(?:\s|$)`)
 
-// place is the two numbers of such a tag: those of a host and of a process on it, or of two dimensions.
+// place has the two numbers of such a tag: those of a host and of a process on the host, or of two dimensions.
 type place struct{ row, column int }
 
-// gridLines is how many lines each process has at least.
+// gridLines is how many lines each process must have.
 const gridLines = 2
 
-// gridded sets the ranks of lines with tags of two numbers that form a whole grid, and removes the tags. The second
-// number runs faster than the first, unless the first is that of tensor parallelism. gridded reports whether it found a grid.
+// gridded sets the ranks of lines with tags of two numbers that form a whole grid, and removes the tags. It reports
+// whether it found such a grid. Ranks are counted row by row; if the first number is that of tensor parallelism, column
+// by column.
 func gridded(lines []job.Line) bool {
 	shapes, last := map[string]map[place]int{}, map[string]place{}
-	back := map[string]int{} // how often the numbers fall
+	back := map[string]int{} // how often the first number is lower than in the line before
 	shape := func(m []string) string { return strings.Join([]string{m[1], m[2], m[4], m[5], m[7]}, "#") }
 	for _, l := range lines {
 		m := gridTag.FindStringSubmatch(l.Text)
@@ -74,7 +75,8 @@ func gridded(lines []job.Line) bool {
 	return true
 }
 
-// whole reports whether places fill a grid with at least two rows that begin with 0 or 1.
+// whole reports whether places fill a grid. The grid must have at least two rows and two columns, both numbered without
+// a gap from 0 or 1.
 func whole(places map[place]int) bool {
 	var rows, columns []int
 	for p, n := range places {

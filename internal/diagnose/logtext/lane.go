@@ -7,24 +7,24 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Limits on where a line may mark whose it is.
+// Limits on where a line may mark which rank printed it.
 const (
-	markBytes  = 200 // bytes from the beginning of a line
+	markBytes  = 200 // a mark is within so many bytes from the beginning of a line
 	jsonBytes  = 600 // the same for a line in JSON
-	markDigits = 5   // digits of a number
-	gapBytes   = 4   // bytes between a word and its number
+	markDigits = 5   // a number has at most so many digits
+	gapBytes   = 4   // a word and its number are at most so many bytes apart
 )
 
-// mark is a word of a line with the number beside it. The word is that of the program for its ranks, or for something
-// else that it counts.
+// mark is a word of a line with the number after it. The program may use the word for its ranks, or for something else
+// that it counts.
 type mark struct {
-	key    string // the word and what stands between it and the number
+	key    string // the word, and the characters between it and the number
 	number int
-	end    int  // of the number in the line
-	head   bool // only the time and the gravity of the line stand before it
+	end    int  // the index of the byte after the number
+	head   bool // only the time and the level of the line stand before the mark
 }
 
-// counters are words for what programs count, and not for their ranks.
+// counters has words for what programs count other than their ranks.
 var counters = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`step steps epoch epochs iter iters iteration iterations it its batch batches attempt attempts retry retries try
@@ -42,7 +42,7 @@ var counters = func() map[string]bool {
 	return m
 }()
 
-// members are words for ranks. Their numbers need not take turns.
+// members has words for ranks. Lines with such a word need not alternate between ranks.
 var members = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`rank ranks mpirank r worker workers replica task tasks process proc procs pe chain trial slot member
@@ -52,13 +52,13 @@ var members = func() map[string]bool {
 	return m
 }()
 
-// pieces are counters whose number in brackets may be that of a rank.
+// pieces has the counters whose number may be that of a rank if both stand in brackets.
 var pieces = map[string]bool{"part": true, "block": true, "chunk": true, "executor": true, "thread": true, "reader": true, "bucket": true, "group": true, "l": true, "core": true, "cpu": true}
 
-// levels are words for how grave a line is. A number after one of them is that of a rank.
+// levels has words for the level of a line. A number after any of them is that of a rank.
 var levels = []string{"i", "w", "info", "warn", "warning", "debug", "critical", "fatal"}
 
-// marks appends the marks at the beginning of a line to all.
+// marks appends to all the marks at the beginning of a line.
 func marks(t string, all []mark) []mark {
 	limit := markBytes
 	if strings.HasPrefix(t, "{") {
@@ -100,10 +100,11 @@ func marks(t string, all []mark) []mark {
 	return all
 }
 
-// stampWord is a word that may stand before the mark of a line: the time, the gravity or the process.
+// stampWord matches a word that may stand before the mark of a line: a part of the time, a level, or a name of the
+// process.
 var stampWord = textmatch.New(`(?i)^(?:[IWEFT]|info|warn|warning|error|debug|critical|fatal|trace|notice|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|utc|z|t|main|pid)?$`)
 
-// head reports whether a text has only the time and the gravity of a line.
+// head reports whether a text has no other words than those of the time and the level of a line.
 func head(t string) bool {
 	for w := range strings.FieldsFuncSeq(t, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') }) {
 		if !stampWord.MatchString(w) {
@@ -115,17 +116,18 @@ func head(t string) bool {
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// lane is what is known of the lines with one key.
+// lane is what is known of the lines with one key. turns is how often a number is lower than the one before.
 type lane struct {
 	lines, turns, last int
-	heads              int         // the lines in which only the time and the gravity stand before the mark
-	count              map[int]int // the lines of each number
+	heads              int         // the number of lines in which only the time and the level stand before the mark
+	count              map[int]int // the number of lines by the number of the mark
 }
 
 // word returns the word of a key.
 func word(key string) string { return strings.TrimRight(key, " _-.:=#[(\"'") }
 
-// ranks reports whether the numbers of a key are those of ranks: there are several, they begin with 0 or 1, they come again, and they take turns.
+// ranks reports whether the numbers of a key are those of ranks: there are several, they begin with 0 or 1, they recur,
+// and the lines alternate between them. lines is the number of lines of the log.
 func (l *lane) ranks(key string, lines int) bool {
 	n, lowest, highest, again := len(l.count), 1<<30, 0, 0
 	for r, lines := range l.count {
@@ -136,7 +138,8 @@ func (l *lane) ranks(key string, lines int) bool {
 	}
 	member := members[word(key)]
 	switch {
-	case n > 1 && again > 1 && l.turns >= n && most(l.heads, lines): // each line has a tag, and not all ranks need to be there
+	// Nearly all lines begin with a mark. Some ranks may be missing.
+	case n > 1 && again > 1 && l.turns >= n && most(l.heads, lines):
 		return true
 	case n < 2, lowest > 1, again < 2, l.lines < 2*n-1:
 		return false
@@ -151,7 +154,7 @@ func (l *lane) ranks(key string, lines int) bool {
 }
 
 // Lanes returns, for each line of a log, the number of the rank that the line marks as its own, or -1. It learns from
-// the log with which word the program marks its lines. It returns nil if the program does not do so.
+// the log with which word the program marks its lines. It returns nil if the program does not mark them.
 func Lanes(text []string) []int {
 	best, ranks := laneKey(text), make([]int, len(text))
 	if best == "" {
@@ -180,7 +183,7 @@ func Lanes(text []string) []int {
 	return ranks
 }
 
-// laneKey returns the key with which a program marks the lines of its ranks, or "".
+// laneKey returns the key of the marks with which a program marks the lines of its ranks, or "".
 func laneKey(text []string) string {
 	found := map[string]*lane{}
 	var buf []mark
@@ -211,7 +214,8 @@ func laneKey(text []string) string {
 	}
 	best := ""
 	for key, l := range found {
-		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 { // of a pool, any process does any work
+		// Any process of a pool may do any part of the work.
+		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 {
 			return ""
 		}
 		if !l.ranks(key, lines) {

@@ -10,10 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestLanes: a program may mark the lines of its ranks with any word.
+// TestLanes checks that Lanes finds the ranks of lines, whatever word the program uses to mark them.
 func TestLanes(t *testing.T) {
 	for _, c := range []struct {
-		name, form string // %d is the number of the rank
+		name, form string // %d stands for the number of the rank
 		ranks      bool
 	}{
 		{"word and number", "crawl %d: fetched 12 pages", true},
@@ -46,7 +46,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestOuter: Read removes the times and tags that a tool has written before each line, and keeps those of the program.
+// TestOuter checks that Read removes the times and tags that a tool has written before each line, and keeps those that
+// the program has written.
 func TestOuter(t *testing.T) {
 	trace := "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'x'"
 	of := func(format string) string {
@@ -85,7 +86,7 @@ func TestOuter(t *testing.T) {
 	}
 }
 
-// TestFirstRank: a log with the numbers of processes on their host may show which ranks they are.
+// TestFirstRank checks whether a log whose tags have local ranks shows the ranks.
 func TestFirstRank(t *testing.T) {
 	line := func(local int, text string) job.Line {
 		l := job.Line{Rank: -1, Text: text}

@@ -8,26 +8,27 @@ import (
 )
 
 var (
-	// nameTag is a tag that names a process in another way than by its rank, as in "[m1:701] ", "pid5212 | " and "[dp1 tp0] ".
+	// nameTag matches a tag that names a process other than by its rank, as in "[m1:701] ", "pid5212 | " and "[dp1 tp0]
+	// ".
 	nameTag = textmatch.New(`^ {0,4}(?:[\[(<{]([A-Za-z][\w.:@/=, -]{0,40}|\d{3,8})[\])>}]:?|([A-Za-z][\w.:@/-]{0,40}?) ?[|>:])(?:\s|$)`)
-	// arrow stands between a name and its rank.
+	// arrow matches what stands between a name and its rank.
 	arrow = textmatch.New(`\s*(?:[-=]+>|=)\s*`)
-	// pair is a word and its number.
+	// pair matches a word and the number after it.
 	pair = textmatch.New(`([A-Za-z]+)[A-Za-z_-]*[ =:#]{0,2}(\d{1,6})`)
-	// legendRank is how a line that explains a name says which rank it is.
+	// legendRank matches the rank in a line that says which rank a name stands for.
 	legendRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|comm)[_ -]?)?(?:ranks?|task|global|world|process index)(?: is|[ =:#(]{1,3})\s*(\d{1,5})(?:[^\w-]|$)`)
 )
 
-// Limits on names.
+// Limits on names and on the lines that explain them.
 const (
-	legendBytes = 2000 // of a line that explains names
+	legendBytes = 2000 // length of a line that may explain names
 	mostNames   = 4096
-	mostLegends = 200 // lines, from the first, that may explain names
+	mostLegends = 200 // only so many of the first lines may explain names
 )
 
-// legended sets the ranks of lines whose tags name a process in the program's own way, if lines of the log explain these
-// names: which rank each of them is. It removes the tags, and
-// reports whether it did so. If processes is true, only tags that are the number of a process count.
+// legended sets the ranks of lines whose tags name processes in the program's own way, if lines of the log say which
+// rank each name stands for. It removes the tags, and reports whether it did so. If processes is true, it only uses
+// tags that are PIDs.
 func legended(lines []job.Line, processes bool) bool {
 	tags, names := make([]string, len(lines)), map[string]int{}
 	for i, l := range lines {
@@ -53,7 +54,8 @@ func legended(lines []job.Line, processes bool) bool {
 	for i, t := range tags {
 		if r, ok := ranks[t]; ok && t != "" {
 			lines[i].Rank = r
-			if !prefixes.MatchString(lines[i].Text) { // Plain removes it; it also names the process
+			// Plain removes the other tags later. Until then, they name the process.
+			if !prefixes.MatchString(lines[i].Text) {
 				lines[i].Text = lines[i].Text[nameTag.FindStringIndex(lines[i].Text)[1]:]
 			}
 		}
@@ -61,8 +63,8 @@ func legended(lines []job.Line, processes bool) bool {
 	return true
 }
 
-// explained returns the rank of each of the names that lines of the log explain. It returns nil if there are fewer than
-// two such names, if two have one rank, or if lines contradict one another.
+// explained returns the rank of each name that lines of the log explain. It returns nil if there are fewer than two
+// such names, if two names have the same rank, or if lines contradict one another.
 func explained(lines []job.Line, names map[string]int) map[string]int {
 	if len(names) < 2 {
 		return nil
@@ -94,10 +96,11 @@ func explained(lines []job.Line, names map[string]int) map[string]int {
 	return ranks
 }
 
-// legend returns the ranks of the names that one line explains.
+// legend returns the ranks of the names that the line t explains.
 func legend(t string, names map[string]int) map[string]int {
 	found := map[string]int{}
-	if m := nameTag.FindStringSubmatch(t); m != nil && strings.Contains(m[1], " ") { // no field of the line
+	// The name has a space, so that it is none of the fields below.
+	if m := nameTag.FindStringSubmatch(t); m != nil && strings.Contains(m[1], " ") {
 		_, named := names[m[1]]
 		if r := legendRank.FindStringSubmatch(t[nameTag.FindStringIndex(t)[1]:]); r != nil && named {
 			return map[string]int{m[1]: Number(r[1])}
@@ -150,7 +153,8 @@ func legend(t string, names map[string]int) map[string]int {
 	return found
 }
 
-// samePairs reports whether a line has the same words, or longer ones, with the same numbers as a name.
+// samePairs reports whether a line has all pairs of a name, in order, and further ones. A pair is a word with its
+// number. The words of the line may be longer than those of the name.
 func samePairs(name, line string) bool {
 	want, rest := pairs(name), pairs(line)
 	if len(want) < 2 || len(rest) <= len(want) {
@@ -172,7 +176,7 @@ func samePairs(name, line string) bool {
 	return true
 }
 
-// pairs returns the words of a text that have a number, with the number.
+// pairs returns the words of a text that are followed by a number, each with its number.
 func pairs(t string) (all [][2]string) {
 	for len(all) < 12 {
 		m := pair.FindStringSubmatch(t)
@@ -185,7 +189,7 @@ func pairs(t string) (all [][2]string) {
 	return all
 }
 
-// number reports whether a text is the number of a rank.
+// number reports whether a text may be the number of a rank.
 func number(t string) bool {
 	for i := range len(t) {
 		if t[i] < '0' || t[i] > '9' {

@@ -19,7 +19,7 @@ func LastOf(lines []job.Line, n int) []job.Line {
 	return out
 }
 
-// Undated returns copies of lines without their times: those of logs lack the year.
+// Undated returns copies of lines without their times. The times that Read finds in logs do not have the true year.
 func Undated(lines []job.Line) []job.Line {
 	lines = slices.Clone(lines)
 	for i := range lines {

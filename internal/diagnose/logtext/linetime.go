@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// dateYear is the year of all times that are read from logs: many logs do not have it. It is a leap year.
+// dateYear is the year of all times that are read from logs, because many logs do not name it. It is a leap year.
 const dateYear = 2000
 
 var (
@@ -27,15 +27,15 @@ func Time(t time.Time) time.Time {
 	return time.Date(dateYear, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// dateBytes is how far from the beginning of a line its time may be.
+// dateBytes is how far from the beginning of a line its time may stand.
 const dateBytes = 80
 
-// date sets the times of lines from what they begin with. A line without a time of its own has that of the
-// line before it.
+// date sets the times of lines to those with which they begin. A line without a time gets the time of the line before
+// it.
 func date(lines []job.Line) {
 	var last time.Time
 	for i := range lines {
-		if !lines[i].Time.IsZero() { // see unstamp
+		if !lines[i].Time.IsZero() { // set by unstamp
 			last = lines[i].Time
 		} else if t := lineTime(lines[i].Text); !t.IsZero() {
 			last = t
@@ -69,7 +69,8 @@ func lineTime(text string) time.Time {
 	return time.Time{}
 }
 
-// clock makes a time of a month and of the texts of day, hour, minute, second and fraction.
+// clock returns the time with the given month. m has the texts of the day, hour, minute, second and fraction. The
+// result is zero if a number is out of range.
 func clock(month int, m []string) time.Time {
 	day, hour, minute, second := Number(m[0]), Number(m[1]), Number(m[2]), Number(m[3])
 	if month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60 {

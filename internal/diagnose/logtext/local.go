@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	// bothRanks names a rank and its number on its host, as torchrun's table does.
+	// bothRanks matches a rank together with its local rank, as torchrun's table has them.
 	bothRanks = textmatch.New(`\brank *[:=] ?(\d{1,6})\W{1,3}local_rank[:=] ?(\d{1,4})\b`)
-	// saysRank is how a program names its own rank at the beginning of a message.
+	// saysRank matches a program's own rank at the beginning of a message.
 	saysRank = textmatch.New(`(?i)^(?:[\w.]+(?:Error|Exception): )?\W{0,2}(?:global[_ ]?)?rank[ =:]{0,2}(\d{1,6})\b[^/]`)
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// numbers are forms in which an editor, cat -n, grep -n or the page of a CI system writes the number of a line before it.
+// numbers has the forms in which an editor, cat -n, grep -n or the page of a CI system writes the number before a line.
 var numbers = []*textmatch.Pattern{
 	textmatch.New(`^\[(\d{1,7})\](?: |$)`),
 	textmatch.New(`^ *(\d{1,7})[:|](?: |$)`),
@@ -15,16 +15,18 @@ var numbers = []*textmatch.Pattern{
 	textmatch.New(`^ *(\d{1,7})(?: |$)`),
 }
 
-// Limits on what counts as the numbers of lines.
+// Limits on what counts as numbers of lines.
 const (
-	numberedLines = 4  // fewest lines
-	fromFirst     = 12 // fewest lines if the numbers may be those of ranks, one line each
-	aboveRanks    = 20 // the first number if they may not
-	numberedGap   = 40 // largest step from one number to the next
+	numberedLines = 4 // least number of lines
+	// fromFirst is the least number of lines if the first number is 1. Fewer numbers may be those of ranks that have
+	// printed one line each.
+	fromFirst   = 12
+	aboveRanks  = 20 // numbers whose first is higher than this are not those of ranks
+	numberedGap = 40 // largest step from one number to the next
 )
 
-// unnumber removes the numbers of lines: they rise from line to line, mostly by one. With them it removes the character
-// that an editor writes at the end of each line.
+// unnumber removes the numbers of lines if they increase from line to line, mostly by one. It also removes the "$" that
+// an editor writes at the end of each line.
 func unnumber(lines []job.Line) {
 	for _, p := range numbers {
 		first, last, all, marked, ones, ends := -1, -1, 0, 0, 0, 0

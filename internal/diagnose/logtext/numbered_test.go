@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestUnnumber: the numbers of lines are removed, and those of ranks are kept.
+// TestUnnumber checks that the numbers of lines are removed, and the numbers of ranks are kept.
 func TestUnnumber(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a page of a CI system": {"[811] mesh read\n[812] \n[813] [rank2]: boom\n[814] end", "mesh read\n\n[rank2]: boom\nend"},
@@ -32,7 +32,8 @@ func TestUnnumber(t *testing.T) {
 	}
 }
 
-// TestForeignTags: the number of a host or of a test before each line is no rank, and that of a worker is one.
+// TestForeignTags checks that the number of a host or of a test before each line is not taken for a rank, but that of a
+// worker is.
 func TestForeignTags(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -7,26 +7,27 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// opening is the beginning of a line with the number of a rank, as in "(3) ", "3| ", "3/8 ", "rk3 " and "reader 3: ".
+// opening matches the beginning of a line with the number of a rank, as in "(3) ", "3| ", "3/8 ", "rk3 " and "reader 3:
+// ".
 var opening = textmatch.New(`^ {0,4}([\[(<{#]?)([A-Za-z][A-Za-z_]{0,15}|)([ _.:#=-]{0,3})(\d{1,5})((?:/| of )\d{1,5})?( [|>]|[\])>}|:]{0,2})(?:\s|$)`)
 
-// elapsed is the time since the beginning of a program, before an opening.
+// elapsed matches the time since the start of a program, which may stand before an opening.
 var elapsed = textmatch.New(`^\[? {0,8}(?:[Tt]?\+ ?\d+(?:\.\d+)?s?|(?:t=)?\d+\.\d{1,6}s)\]?:? +`)
 
-// frame is the rest of a line of a stack trace.
+// frame matches the rest of a line of a stack trace, after an opening such as "#3".
 var frame = textmatch.New(`0x[0-9a-f]|\(\)| at \S+:\d|^ +in `)
 
 // begun is the opening of one line.
 type begun struct {
 	shape  string // what stands around the number
 	word   string
-	plain  bool // neither a word nor a mark stands beside the number
-	total  bool // the number of all ranks stands after the number
+	plain  bool // there is neither a word nor a bracket or the like beside the number
+	total  bool // the number of all ranks follows the number
 	number int
 	end    int
 }
 
-// open reads the opening of a line. ok is false if there is none.
+// open reads the opening of a line. ok is false if the line has none.
 func open(t string) (b begun, ok bool) {
 	t = t[:min(len(t), 80)]
 	stamp := 0
@@ -55,24 +56,25 @@ func open(t string) (b begun, ok bool) {
 	return b, (b.word != "" || m[3] == "") && strings.TrimSpace(t[b.end:]) != ""
 }
 
-// turn counts how the lines with one shape of opening take turns.
+// turn counts the lines with one shape of opening. turns is how often the number is lower than the one before. odd is
+// how often the number jumps to one that is neither the next nor the lowest, as when ranks print in any order.
 type turn struct {
-	begun                   // the first of them
+	begun                   // that of the first line
 	lines, turns, odd, last int
 	count                   map[int]int
 	forms                   map[string]bool
-	nested                  int // lines with another number after that of a plain opening
+	nested                  int // lines with a second number after a plain opening
 }
 
 // Limits on openings.
 const (
-	mostForms   = 3  // forms of lines that are told apart
-	turnsOfRow  = 3  // turns that show that numbers in a row come again and again
-	mostOpening = 80 // per cent of the lines that have an opening that says little
+	mostForms   = 3  // forms of lines that are counted
+	turnsOfRow  = 3  // turns which show that the numbers come again and again
+	mostOpening = 80 // per cent of the lines that must have an opening whose word says little
 )
 
 // ranks reports whether the numbers of a shape are those of ranks: they begin with 0 or 1, none is missing, and they do
-// not only rise as those of steps do.
+// not only increase, as numbers of steps do.
 func (u *turn) ranks(lines int) bool {
 	n, lowest, highest := len(u.count), 1<<30, 0
 	for r := range u.count {
@@ -84,7 +86,7 @@ func (u *turn) ranks(lines int) bool {
 		return false
 	case strings.HasSuffix(u.word, "poolworker"), len(u.word) != 1 && counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word) && !(strings.Contains("ghcdnb", u.word) && most && u.turns >= turnsOfRow):
 		return false
-	case u.total && u.odd == 0: // it counts up to the total again and again
+	case u.total && u.odd == 0: // something counts up to the total again and again
 		return false
 	case u.plain:
 		return lowest == 0 && most && u.odd > 1 && u.nested*2 < u.lines
@@ -97,8 +99,8 @@ func (u *turn) ranks(lines int) bool {
 	return true
 }
 
-// openings returns the opening of each line that has the shape with which a program marks the lines of its ranks. It
-// returns nil if there is no such shape.
+// openings returns the opening of each line, if it has the shape with which the program marks the lines of its ranks.
+// Other lines have a zero opening. It returns nil if there is no such shape.
 func openings(text []string) []begun {
 	all, found, lines := make([]begun, len(text)), map[string]*turn{}, 0
 	for i, t := range text {
@@ -148,8 +150,8 @@ func openings(text []string) []begun {
 	return all
 }
 
-// opened removes the openings with which a tool or program has marked nearly all lines from the first marked one, and
-// sets the ranks of the lines.
+// opened removes the openings if a tool or program has marked nearly all lines with them, from the first marked line
+// on. It sets the ranks of these lines.
 func opened(lines []job.Line) {
 	text := make([]string, len(lines))
 	for i, l := range lines {
@@ -162,7 +164,7 @@ func opened(lines []job.Line) {
 		case b.shape != "":
 			marked++
 		case strings.HasPrefix(text[i], "Traceback (most"):
-			return // whoever prints it has no tag
+			return // a rank that prints a traceback would have no tag
 		case marked > 0 && !untagged(text[i]):
 			others++
 		}
@@ -177,5 +179,5 @@ func opened(lines []job.Line) {
 	}
 }
 
-// otherLines is how many lines have an opening for each other line among them.
+// otherLines is how many lines with an opening there must be for each other line among them.
 const otherLines = 7

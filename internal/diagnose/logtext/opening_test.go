@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestOpenings: a program may begin the lines of its ranks with a number, with a name that a line explains, or with two
-// numbers. What a program counts is no rank.
+// TestOpenings checks programs that begin the lines of their ranks with a number, with two numbers, or with a name that
+// a line explains. Numbers of other things are not ranks.
 func TestOpenings(t *testing.T) {
-	cycle := func(form string, ranks ...any) string { // three lines of each
+	cycle := func(form string, ranks ...any) string { // three lines of each rank
 		var b strings.Builder
 		for i := range 3 {
 			for _, r := range ranks {
@@ -21,7 +21,7 @@ func TestOpenings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, text string
-		want       string // rank and text of the last line
+		want       string // the rank and the text of the last line
 	}{
 		{"brackets", cycle("(%d) day %d", 0, 2, 1) + "(2) bad day\n", "2|bad day"},
 		{"one of several", cycle("%d/3 part %d", 0, 2, 1) + "1/3 no part\n", "1|no part"},
@@ -57,7 +57,7 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
-// TestLanesOfOpenings: the lines keep their openings if the program does not mark all of its lines.
+// TestLanesOfOpenings checks that Lanes finds the ranks even if the program does not mark all of its lines.
 func TestLanesOfOpenings(t *testing.T) {
 	text := []string{"(0) a", "(2) a", "(1) a", "(2) b", "(0) b", "(1) b", "Traceback (most recent call last):", "(0) c"}
 	if got, want := Lanes(text), []int{0, 2, 1, 2, 0, 1, -1, 0}; !slices.Equal(got, want) {

@@ -21,20 +21,20 @@ type Origin struct {
 
 var (
 	rankName = textmatch.New(`(?i)(?:^|[/._-])(?:global[-_]?)?(?:rank|task|proc|process|worker|replica|pod)[-._]?(\d+)(?:$|[/._-])`)
-	// lonelyRank is the name of a log that shows the rank even if there is no other log.
+	// lonelyRank matches the name of a log that shows the rank even if there is no other log.
 	lonelyRank = textmatch.New(`(?i)^(?:o|e|out|err|log|stdout|stderr|std|rsl\.(?:out|error))[._-](\d{1,5})(?:[._-](?:log|out|err|txt))?$`)
 	torchDir   = textmatch.New(`(?:^|/)attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
-	// packedEnd is the end of the name of a compressed log.
+	// packedEnd matches the end of the name of a compressed log.
 	packedEnd = textmatch.New(`(?i)\.(?:gz|bz2|zst|zstd)$`)
-	// stderrName and stdoutName say which stream a log holds.
+	// stderrName and stdoutName match the part of a name that says which stream the log holds.
 	stderrName = textmatch.New(`(?i)(?:^|[/._-])(?:std)?err(?:ors?)?(?:$|[/._-])`)
 	stdoutName = textmatch.New(`(?i)(?:^|[/._-])(?:std)?out(?:put)?(?:$|[/._-])`)
 	kernelName = textmatch.New(`(?i)(?:^|[._-])(?:dmesg|kern|kernel|syslog|messages|journal|journalctl)(?:$|[._-])`)
-	// errorName is the name of a file in which PyTorch's elastic agent has a rank record its exception.
+	// errorName matches the name of a file in which a rank records its exception for PyTorch's elastic agent.
 	errorName = textmatch.New(`(?i)(?:^|[/._-])error\.json$|/reply\.json$`)
 	hostName  = textmatch.New(`(?i)(?:^|[/._-])((?:node|host|cn|nid|gpu|compute|worker-node|h|n)-?\d{1,6})(?:$|[/._-])`)
-	// masterName and workerName are names of the logs of pods. If rank 0 has a pod of another name, the workers
-	// are the ranks after it.
+	// masterName and workerName match the names of the logs of pods. If rank 0 has a pod with a master's name, the
+	// ranks of the workers come after it.
 	masterName = textmatch.New(`(?i)(?:^|[/._-])(?:master|chief)-0(?:$|[^\w])`)
 	workerName = textmatch.New(`(?i)(?:^|[/._-])worker-\d+(?:$|[^\w])`)
 	digits     = regexp.MustCompile(`\d+`)
@@ -44,7 +44,7 @@ var (
 // number, that number is the rank, unless it is the number of a host.
 func Origins(names []string) []Origin {
 	all := make([]Origin, len(names))
-	alike := map[string][]int{} // the names that differ only in numbers
+	alike := map[string][]int{} // by shape, the indexes of names that differ only in numbers
 	for i, name := range names {
 		o := named(name)
 		if all[i] = o; o.Rank < 0 && o.Source != job.SourceKernel {
@@ -68,10 +68,10 @@ func Origins(names []string) []Origin {
 	return all
 }
 
-// jobDigits is how many digits the number of a job has at least, and that of a rank hardly ever.
+// jobDigits is the number of digits from which a number is rather that of a job than that of a rank.
 const jobDigits = 4
 
-// named reads one name.
+// named returns the Origin of a log according to its name alone.
 func named(name string) Origin {
 	path := packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
 	base := path[strings.LastIndexByte(path, '/')+1:]
@@ -103,16 +103,17 @@ func named(name string) Origin {
 	return o
 }
 
-// streamless returns a name without what tells the logs of the two streams apart.
+// streamless returns a name without the part that says which stream the log holds.
 func streamless(name string) string {
 	name = packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
 	return stderrName.ReplaceAllString(stdoutName.ReplaceAllString(name, "/"), "/")
 }
 
-// manyRanks is the lowest number of logs that count something else than ranks. Their order is that of the ranks.
+// manyRanks is the number from which the lowest number in names of logs is not that of a rank. The ranks are then the
+// differences from the lowest number.
 const manyRanks = 10
 
-// numberRanks gives ranks to logs whose names differ only in numbers.
+// numberRanks sets the ranks of logs whose names differ only in numbers. group has the indexes of these logs.
 func numberRanks(all []Origin, group []int) {
 	values := make([][]string, len(group)) // the numbers in each name
 	for k, i := range group {
@@ -151,7 +152,7 @@ func numberRanks(all []Origin, group []int) {
 		}
 		return
 	}
-	// One log for each rank of each host: the second number is the rank there.
+	// There is one log for each rank of each host. The second number is the local rank.
 	perHost := map[string]int{}
 	for _, v := range values {
 		perHost[v[varying[0]]] = max(perHost[v[varying[0]]], Number(v[last])+1)

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// stamps are forms of the time that a tool writes before each line of a program's output: kubectl, a container's log,
-// journald, ts.
+// stamps has the forms of the time that a tool, such as kubectl, a container runtime, journald or ts, writes before
+// each line of a program's output.
 var stamps = []*textmatch.Pattern{
 	textmatch.New(`^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?:?(?: |$)(?:std(?:out|err) [FP] )?`),
 	textmatch.New(`^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?(?: |$)`),
@@ -16,10 +16,11 @@ var stamps = []*textmatch.Pattern{
 	textmatch.New(`^\[?\d{10}\.\d{2,9}\]?(?: |$)`),
 }
 
-// unstamped is the beginning of a line that a program prints without the time: a line of a trace, or of a launcher.
+// unstamped has beginnings of lines that programs print without the time: lines of traces, and lines of launchers.
 var unstamped = []string{" ", "\t", "Traceback (most", "terminate called", "panic: ", "goroutine ", "#0 ", "-----", "=====", "[rank", "*** "}
 
-// bare reports whether a line is one that a program prints without the time and its name.
+// bare reports whether a program or launcher prints a line like t without a time of its own before it. A time before
+// such a line comes from a tool.
 func bare(t string) bool {
 	for _, p := range unstamped {
 		if strings.HasPrefix(t, p) {
@@ -40,14 +41,14 @@ func bare(t string) bool {
 	return tags[0].line.MatchString(t)
 }
 
-// srunTag is the tag of srun, or of another tool with one as short.
+// srunTag matches the tag of srun, or a similarly short tag of another tool.
 var srunTag = textmatch.New(`^ *\d{1,5}[:>] |^\[\d{1,5}\]:? |^<\d{1,5}>:? |^\[(?:mpiexec|proxy)[:@]|^srun: |^slurmstepd`)
 
 // most reports whether nearly all lines are marked.
 func most(marked, lines int) bool { return marked >= 3 && (lines-marked)*20 <= lines }
 
-// unstamp removes the time that a tool has written before each line, after it has noted the time. It does not remove
-// the time that the program itself has written.
+// unstamp sets the times of lines to those that a tool has written before each line, and removes these times. It does
+// not remove the times that the program itself has written.
 func unstamp(lines []job.Line) {
 	for _, p := range stamps {
 		marked, all, outer, first := 0, 0, false, ""
@@ -84,7 +85,7 @@ func unstamp(lines []job.Line) {
 	}
 }
 
-// alike returns the length of a time if a text begins with a time of the same form, else 0.
+// alike returns the length of time if t begins with a time of the same form, else 0.
 func alike(t, time string) int {
 	if time == "" || len(t) < len(time) {
 		return 0
@@ -98,11 +99,11 @@ func alike(t, time string) int {
 	return len(time)
 }
 
-// sample is how many lines without a form show that a log does not have it.
+// sample is how many lines without a form at the beginning of a log show that the log does not have the form.
 const sample = 20
 
-// learned removes the tags that a tool has written before each line in a form of its own, with a word and the number of
-// the rank. It sets the ranks of the lines, and reports whether it did so.
+// learned removes tags in a tool's own form, if each tag has a word and the number of the rank. It sets the ranks of
+// the lines, and reports whether it did so.
 func learned(lines []job.Line) bool {
 	text := make([]string, len(lines))
 	for i, l := range lines {
@@ -142,7 +143,7 @@ func learned(lines []job.Line) bool {
 	return true
 }
 
-// afterTag removes the end of a tag.
+// afterTag removes what remains of a tag after its number.
 func afterTag(t string) string {
 	t = strings.TrimLeft(t, ":|]>)")
 	for _, end := range []string{" | ", " -> ", " > ", " - ", " "} {

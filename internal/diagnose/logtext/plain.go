@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Plain returns a line without terminal escapes, without text that was overwritten after a carriage return, and
-// without a rank that a library has written at the beginning of the line. What the C library and the shell say in another
-// language is in English.
+// Plain returns a line without terminal escapes, without text that was overwritten after a carriage return, and without
+// a rank that a library has written at the beginning of the line. Plain also translates messages of the C library and
+// of shells into English.
 func Plain(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {

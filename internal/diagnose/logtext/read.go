@@ -69,15 +69,15 @@ func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) 
 	return lines, nil
 }
 
-// drawing is a line as a terminal would show it: text after a carriage return replaces the text
-// before it. It has at most KeepBytes bytes.
+// drawing is a line as a terminal shows it: text after a carriage return replaces the text before it. It has at most
+// KeepBytes bytes.
 type drawing struct {
 	text     []byte
 	returned bool
 }
 
 func (d *drawing) add(part []byte) {
-	if !d.returned && bytes.IndexByte(part, '\r') < 0 { // as most lines
+	if !d.returned && bytes.IndexByte(part, '\r') < 0 { // as in most lines
 		part = bytes.TrimSuffix(part, []byte{'\n'})
 		d.text = append(d.text, part[:min(len(part), KeepBytes-len(d.text))]...)
 		return
@@ -96,10 +96,12 @@ func (d *drawing) add(part []byte) {
 	}
 }
 
-// lineTag is the tag of a launcher. A program that begins its output with a carriage return does not replace it.
+// lineTag matches the tag of a launcher. A program that begins its output with a carriage return does not overwrite the
+// tag.
 var lineTag = textmatch.New(`^(?:\[\d{1,5}\]:? |\[(?:rank|default)\d+\]: ?| *\d{1,5}: |\[\d+,\d+\]<std\w+>: ?|[A-Za-z][\w.-]*\d[\w.-]*: ?$|[\w.-]*[-_]\d+ +\| ?$)`)
 
-// drawnTag returns how many bytes of a text are the tag that stays if next is written over the text.
+// drawnTag returns the length of the tag at the beginning of a text. The tag stays if next, the first byte of new text,
+// is written over the text. It returns 0 if the new text itself may begin with a tag.
 func drawnTag(text []byte, next byte) int {
 	if next == '[' {
 		return 0
@@ -119,21 +121,21 @@ func (d *drawing) take() string {
 	return text
 }
 
-// kept is a line that may have to be kept after it left the ring.
+// kept is a line of the ring. keep is true if the line must be kept after it has left the ring.
 type kept struct {
 	number int
 	text   string
 	keep   bool
 }
 
-// keeper holds the lines of a log that are kept.
+// keeper collects the lines of a log that are kept.
 type keeper struct {
 	telling func(string) bool
 
 	early []kept
 	ring  []kept
-	next  int // the oldest line of the ring, once it is full
-	after int // lines still to be kept that follow a sign
+	next  int // the index of the oldest line of the ring, once it is full
+	after int // how many of the next lines must be kept because they follow a sign
 }
 
 func (k *keeper) add(number int, text string) {

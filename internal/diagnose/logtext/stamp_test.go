@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestUnstamp checks which times before lines are those of another tool.
+// TestUnstamp checks that times which another tool has written before lines are removed, and those of the program are
+// not.
 func TestUnstamp(t *testing.T) {
 	for _, c := range []struct{ name, log, want string }{
 		{"ts", "Nov 27 02:00:00 step 1\nNov 27 02:00:01 Traceback (most recent call last):\nNov 27 02:00:01   File \"a.py\", line 1\n", "step 1|Traceback (most recent call last):|  File \"a.py\", line 1"},

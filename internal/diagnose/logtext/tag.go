@@ -13,65 +13,76 @@ import (
 
 // tag is a form in which launchers mark the lines of a rank.
 type tag struct {
-	line *textmatch.Pattern // groups rank, and host and stream where it has them
-	// sure is true if one line is proof enough. Otherwise nearly all lines of a log must be
-	// marked so.
+	line *textmatch.Pattern // has the group rank, local or host, and sometimes host and stream
+	// sure is true if one line with the tag is proof enough. Otherwise nearly all lines of a log must have it.
 	sure bool
-	// inner is true if the launcher writes the tag also within a line that the program wrote in parts.
+	// inner is true if the launcher also writes the tag within a line that the program has written in parts.
 	inner bool
-	// host is true if the number may be that of a host, below whose tag are those of ranks.
+	// host is true if the number may be that of a host. The tags of ranks then follow the tag of the host.
 	host bool
-	// machine is true if the number in the tag is part of a host's name. It counts as a rank only if a log has tags of
-	// several hosts.
+	// machine is true if the number in the tag is part of a host's name. The number counts as a rank only if a log has
+	// tags of several hosts.
 	machine bool
 }
 
-// mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
+// mpirunTag matches the tag of prterun and of mpirun, with or without --timestamp-output.
 const mpirunTag = `^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`
 
 // Read adds LocalRanks to the rank of a line if the tag of the line has only the number of the rank on its
 // host, as tags of torchrun do.
 const LocalRanks = 1 << 20
 
-// innerTag is a tag that mpirun writes within a line which the program wrote in parts.
+// innerTag matches a tag that mpirun writes within a line, because the program has written the line in parts.
 var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
 
-// torchTag is that of torch, which prints it itself.
+// torchTag is the tag that torch itself prints.
 var torchTag = tag{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true}
 
 var (
 	podTag = textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)
-	// podMaster is the tag of a pod for rank 0, beside the pods of workers.
+	// podMaster matches the tag of the pod of rank 0, if the other ranks have pods of workers.
 	podMaster = textmatch.New(`^\[pod/[\w.-]*(?:master|chief)-0/`)
 )
 
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
-	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
-	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
+	// torchrun
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},
+	// Horovod
+	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true},
 	torchTag, // torch
-	{line: textmatch.New(`^ *From worker (?P<rank>\d+):(?:\t| {1,6}|$)`), sure: true}, // Distributed of Julia
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},        // gangrun
+	// Distributed of Julia
+	{line: textmatch.New(`^ *From worker (?P<rank>\d+):(?:\t| {1,6}|$)`), sure: true},
+	// gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},
 	{line: textmatch.New(`^<(?P<rank>\d+)>:? ?`)},
-	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
-	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
-	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
-	{line: podTag}, // kubectl logs --prefix
-	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
+	// hydra, Intel MPI
+	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},
+	// srun
+	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},
+	// TensorFlow
+	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)},
+	// kubectl logs --prefix
+	{line: podTag},
+	// of programs
+	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)},
 	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|member|client|actor|trainer|learner|instance|peer|child|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
 	{line: textmatch.New(`^[\[(<]?(?:node|host)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true, machine: true},
-	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)}, // docker compose
-	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)}, // stern
-	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},                                                    // pdsh
+	// docker compose
+	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},
+	// stern
+	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)},
+	// pdsh
+	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},
 }
 
-// launchers begin lines of their own among those of the ranks.
+// launchers matches the beginning of lines that launchers themselves print.
 var launchers = textmatch.New(`^(?:gangrun|pdsh@[\w.-]+|clush|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
 
-// hostTag is how Open MPI and UCX begin lines of a process.
+// hostTag matches what Open MPI and UCX write before the lines of a process.
 var hostTag = textmatch.New(`^\[[\w.-]+:\d+(?::\d+)*\] `)
 
-// untagged reports whether a line has no tag because a launcher, or the trace of a crash, has printed it.
+// untagged reports whether a line has no tag because a launcher, or the handler of a crash, has printed it.
 func untagged(t string) bool {
 	switch {
 	case strings.TrimSpace(t) == "", launchers.MatchString(t), strings.Contains(t, "[0x"):
@@ -82,11 +93,11 @@ func untagged(t string) bool {
 	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
 }
 
-// deepSpeed is a line of the launcher of DeepSpeed below the tag of a host, which pdsh has written.
+// deepSpeed matches a line of DeepSpeed's launcher after the tag of a host that pdsh has written.
 var deepSpeed = textmatch.New(`^[\w.-]+: \[[\d :,-]+\] \[INFO\] \[launch\.py:|^pdsh@`)
 
-// unprefix removes the tags of lines, and sets the ranks that the tags name. It returns the lines. If several ranks have
-// written one line, it makes one of what each has written.
+// unprefix removes the tags of lines, sets the ranks that the tags name, and returns the lines. It divides a line that
+// several ranks have written.
 func unprefix(lines []job.Line) []job.Line {
 	hostsOnly := slices.ContainsFunc(lines, func(l job.Line) bool { return deepSpeed.MatchString(l.Text) })
 	if legended(lines, true) {
@@ -118,7 +129,7 @@ func unprefix(lines []job.Line) []job.Line {
 		case t.sure:
 		case t.host:
 			hosts(lines, t.machine)
-		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
+		case t.line.SubexpIndex("rank") < 0: // the tags of ranks may follow those of hosts
 			for _, inner := range tags {
 				if inner.within(lines) {
 					localised(lines)
@@ -137,7 +148,7 @@ func unprefix(lines []job.Line) []job.Line {
 	return lines
 }
 
-// divided divides lines in which mpirun has put the output of several ranks, or of both streams of a rank.
+// divided divides the lines into which mpirun has put the output of several ranks, or of both streams of a rank.
 func divided(lines []job.Line) []job.Line {
 	var all []job.Line
 	for _, l := range lines {
@@ -162,10 +173,10 @@ func divided(lines []job.Line) []job.Line {
 	return all
 }
 
-// innerRank is the tag of hydra or Intel MPI in the midst of a line.
+// innerRank matches a tag of hydra or Intel MPI in the middle of a line.
 var innerRank = textmatch.New(`\S(\[(\d{1,5})\] )`)
 
-// apart divides lines that several ranks have written.
+// apart divides lines that several ranks have written. Only ranks that have lines of their own count.
 func (t tag) apart(lines []job.Line) []job.Line {
 	ranks := map[int]bool{}
 	for _, l := range lines {
@@ -192,10 +203,10 @@ func (t tag) apart(lines []job.Line) []job.Line {
 	return all
 }
 
-// process is how NCCL begins the lines of a process that has a GPU.
+// process matches what NCCL writes before the lines of a process, with the number of its GPU.
 var process = textmatch.New(`^[\w.-]+:\d+:\d+ \[(\d+)\] NCCL `)
 
-// several reports whether a log has the output of several ranks, although its name has one number.
+// several reports whether a log has the output of several ranks, although its name names one rank.
 func several(lines []job.Line) bool {
 	ranks, gpus := map[string]bool{}, map[string]bool{}
 	for _, l := range lines {
@@ -211,8 +222,8 @@ func several(lines []job.Line) bool {
 	return len(ranks) > 1 || len(gpus) > 1
 }
 
-// localised counts the ranks of all hosts one after another, if each host has the same numbers from 0 on: those are the
-// numbers of ranks on their host.
+// localised changes local ranks to ranks. The numbers are local ranks if all hosts have the same numbers from 0 on. The
+// ranks of one host come after those of another, in the order of the hosts' names.
 func localised(lines []job.Line) {
 	ranks, each := map[string]map[int]bool{}, 0
 	for _, l := range lines {
@@ -243,8 +254,8 @@ func localised(lines []job.Line) {
 	}
 }
 
-// hosts takes the ranks of lines from the tags below those that have been removed, if there are such tags. If machine is
-// true, and there is only one number, it is no rank's.
+// hosts sets the ranks of lines to those in the tags after the removed ones, if there are such tags. The removed tags
+// then are those of hosts. If machine is true and all removed tags have the same number, the number is not a rank.
 func hosts(lines []job.Line, machine bool) {
 	numbers := make([]int, len(lines))
 	several := map[int]bool{}
@@ -270,8 +281,8 @@ func hosts(lines []job.Line, machine bool) {
 	}
 }
 
-// nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:
-// that is the number of a host.
+// nested sets the ranks of lines to those in torch's tags, if a torch tag follows a launcher's tag with another number.
+// The number of the launcher's tag is then that of a host.
 func nested(lines []job.Line) {
 	host := slices.ContainsFunc(lines, func(l job.Line) bool {
 		m := torchTag.line.FindStringSubmatch(l.Text)
@@ -284,11 +295,11 @@ func nested(lines []job.Line) {
 	}
 }
 
-// ownNumber is how MPI and PETSc name the rank of a process at the beginning of a line of its own.
+// ownNumber matches the rank of a process at the beginning of a line in which MPI or PETSc reports an error.
 var ownNumber = textmatch.New(`^Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm 0\)|^\[(\d+)\]PETSC ERROR: |^Rank (\d+) \[\w{3} \w{3} `)
 
-// foreignTag reports whether all lines have the same number as their tag, and name other ranks as their own. The number is
-// then that of a test of ctest, or of a job.
+// foreignTag reports whether the tags of all lines have the same number, and a line names another rank as its own. The
+// number is then that of a test of ctest, or of a job.
 func foreignTag(lines []job.Line) bool {
 	only, other := -1, false
 	for _, l := range lines {
@@ -306,7 +317,7 @@ func foreignTag(lines []job.Line) bool {
 	return other
 }
 
-// within strips the tags of a form if there are several below the tags of hosts, and reports whether it did.
+// within removes tags of a form after the tags of hosts, if there are several such tags. It reports whether it did so.
 func (t tag) within(lines []job.Line) bool {
 	if t.line.SubexpIndex("rank") < 0 {
 		return false
@@ -333,10 +344,10 @@ func (t tag) within(lines []job.Line) bool {
 	return true
 }
 
-// holds reports whether nearly all lines are marked in this way, with numbers that occur several
-// times. The numbers of ranks do; those of lists do not.
+// holds reports whether nearly all lines have the tag, and some number occurs several times. The numbers of ranks
+// recur; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
-	marked, others, above, again := 0, 0, 0, false // above counts the lines before the first marked one
+	marked, others, above, again := 0, 0, 0, false // above is the number of lines before the first line with a tag
 	seen := map[string]bool{}
 	at, most := t.line.SubexpIndex("rank"), 3
 	if at < 0 {
@@ -361,7 +372,7 @@ func (t tag) holds(lines []job.Line) bool {
 	return marked >= 3 && again && others*most <= marked
 }
 
-// strip removes the tag of one line.
+// strip removes the tag of a line, and sets what the tag says of the line. It reports whether the line had the tag.
 func (t tag) strip(l *job.Line) bool {
 	m := t.line.FindStringSubmatch(l.Text)
 	if at := t.line.SubexpIndex("rank"); m == nil || at >= 0 && len(m[at]) > 7 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTags: each line gets the rank that its tag names, and loses the tag.
+// TestTags checks that each line gets the rank in its tag and loses the tag.
 func TestTags(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

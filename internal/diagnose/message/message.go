@@ -15,42 +15,41 @@ import (
 const (
 	Reach        = 200 // how far before the end of a text Own looks for a message
 	messageLines = 14  // of one message
-	frameAbove   = 8   // from a line that Announces an error up to the rule above it
+	frameAbove   = 8   // from a line that announces an error up to the separator above it
 )
 
-// announceBytes is how much of a line is looked at for an announcement.
+// announceBytes is how much of the beginning of a line is searched for an announcement.
 const announceBytes = 400
 
 var (
-	// errorWord finds the word that announces an error.
+	// errorWord matches the word that announces an error.
 	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical|(?-i:PANIC))\b`)
-	// beforeWord may stand before it: tags, times, the program's name.
+	// beforeWord matches what may stand before that word: tags, times, the name of the program.
 	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]>-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
-	// tagsOnly is what may stand before a word that is marked only by its capitals.
+	// tagsOnly matches what may stand before the word if only its capitals show that it is an announcement.
 	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
-	// afterWord makes a sentence of it an announcement: punctuation after the
-	// word, a code or a place.
+	// afterWord matches punctuation, a code or a place after the word. It shows that the line is an announcement.
 	afterWord = textmatch.New(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+|(?-i:[A-Z][A-Z0-9_]{2,15}))?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
-	// placed follows a word at the head of a line.
+	// placed matches what may follow the word at the beginning of a line, such as a place in a file.
 	placed = textmatch.New(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
-	// announced are announcements of other forms.
+	// announced matches announcements of other forms.
 	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|^\s*from \S+ *: error # *\d+|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
-	// measured is the name and value of a quantity.
+	// measured matches the value of a quantity whose name ends with the word.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
-	// harmlessWords make a line no announcement of an end.
+	// harmlessWords matches words of lines that do not announce the end of the program.
 	harmlessWords = textmatch.New(`(?i)^==\d+== |^\s*#\d+ +\S|^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|(?:no|0|zero|without)\s+(?:\w+\s+)?(?:fatals?|errors?|aborts?)|` +
 		`(?:any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
-	// endWords say only that the program ends.
+	// endWords matches a message that says only that the program ends.
 	endWords = textmatch.New(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
 	// Aside matches a line that belongs to an error message, but does not say what went wrong.
 	Aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
-	// lastCommand is the only such line that becomes part of the message nevertheless.
+	// lastCommand matches the only line matched by Aside that becomes part of the message.
 	lastCommand = textmatch.New(`^Last command: [^(]`)
-	// unfinishedLine is a line whose message is on the lines after it.
+	// unfinishedLine matches a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
-	// heading is a line with the title of a box.
+	// heading matches a line with the title of a box.
 	heading = textmatch.New(`^\s*[-=*#!]{4,} *\pL[^:]{2,40}[^:\s] *[-=*#!]{4,}\s*$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |Error msg: (?:Process failed with exitcode|Signal \d+ \()|\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
@@ -62,10 +61,10 @@ var (
 	Numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
-// decoration has the characters of which boxes around messages are made.
+// decoration has the characters of which the boxes around messages are made.
 const decoration = "*#%!|\\/_=~ \t"
 
-// announcers are words. Every announcement has one of them.
+// announcers returns an index of words. Every announcement has one of them, except for records of glog.
 var announcers = sync.OnceValue(func() *textmatch.Index {
 	x := &textmatch.Index{}
 	for i, word := range []string{"error", "fatal", "abort", "critical", "panic", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
@@ -128,7 +127,7 @@ func Own(text []string, taken []bool) *Message {
 		if !announced(i) {
 			continue
 		}
-		// Of messages that follow one another, the first tells most.
+		// Of messages that follow one another, the first says most.
 		for lead := leadOf(text[i]); announced(i-1) || i-1 >= first && text[i-1] == "" && announced(i-2) || leads(lead, text[first:i]); {
 			i--
 		}
@@ -139,13 +138,14 @@ func Own(text []string, taken []bool) *Message {
 	return nil
 }
 
-// leads reports whether one of the last two lines begins like the error message that follows them.
+// leads reports whether one of the last two lines of before begins with lead, as the error message that follows them
+// does.
 func leads(lead string, before []string) bool {
 	n := len(before)
 	return lead != "" && (n > 0 && strings.HasPrefix(before[n-1], lead) || n > 1 && strings.HasPrefix(before[n-2], lead))
 }
 
-// numberTag is the number of a rank before a line.
+// numberTag matches the number of a rank before a line.
 var numberTag = textmatch.New(`^\[\d+\] `)
 
 // At returns the message that line i announces, or nil. text is the output of several ranks. If the line does not
@@ -174,8 +174,7 @@ func At(text []string, i int) *Message {
 // adjacent is how many lines after an announcement the message of the same rank may be.
 const adjacent = 6
 
-// endOfMessage returns the line after the last of the message that begins at
-// line from.
+// endOfMessage returns the index of the line after the message that begins at line from.
 func endOfMessage(text []string, taken []bool, from int) int {
 	framed := inFrame(text, from)
 	open := unfinished(text[from])
@@ -208,7 +207,7 @@ func endOfMessage(text []string, taken []bool, from int) int {
 	return to
 }
 
-// unfinished reports whether a line announces an error without saying which.
+// unfinished reports whether a line announces an error without saying which error it is.
 func unfinished(t string) bool {
 	words := plainWords(t)
 	return words == "" || unfinishedLine.MatchString(words) || heading.MatchString(t)
@@ -219,7 +218,7 @@ func unfinished(t string) bool {
 func Read(text []string, from, to int) *Message {
 	g := &Message{From: from, At: from, To: to}
 	lead, command := leadOf(text[from]), ""
-	framed, open := inFrame(text, from), true // open: the sentence is not complete
+	framed, open := inFrame(text, from), true // open: the sentence goes on on the next line
 	for i, t := range text[from:to] {
 		if Aside.MatchString(t) {
 			if at := strings.Index(t, "Calls: "); at >= 0 {
@@ -247,7 +246,7 @@ func Read(text []string, from, to int) *Message {
 		}
 	}
 	if g.Calls == "" && to < len(text) && strings.HasPrefix(text[to], "Execution halted") {
-		g.Calls = "Execution halted" // a program in R that has no functions of its own
+		g.Calls = "Execution halted" // the calls of an R program that has no functions of its own
 	}
 	if g.Text == "" || endWords.MatchString(g.Text) {
 		return nil
@@ -256,7 +255,7 @@ func Read(text []string, from, to int) *Message {
 	return g
 }
 
-// inFrame reports whether a line is between two separators.
+// inFrame reports whether a line is between two separators, or between its own heading and a separator.
 func inFrame(text []string, at int) bool {
 	above := heading.MatchString(text[at])
 	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
@@ -275,13 +274,14 @@ func Separator(t string) bool {
 	return len(t) >= 10 && strings.Trim(t, "-=*%#_+~|!") == ""
 }
 
-// deeper reports whether a line is indented more than the first of its message.
+// deeper reports whether a line is indented more than the first line of its message.
 func deeper(first, t string) bool {
 	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 	return indent(t) > indent(first)
 }
 
-// leadOf returns the text with which each line of a message begins if the first line does.
+// leadOf returns the beginning of a line up to the colon after the error word. Each line of a message may have the same
+// beginning.
 func leadOf(t string) string {
 	at := errorWord.FindStringIndex(t)
 	if at == nil {
@@ -293,8 +293,7 @@ func leadOf(t string) string {
 	return ""
 }
 
-// plainWords returns a line of a message without its frame. It is empty if the line has no other
-// words.
+// plainWords returns a line of a message without the frame around it. It is empty if the line has no words.
 func plainWords(t string) string {
 	t = strings.Trim(t, decoration)
 	if rule := strings.Trim(t, "- "); len(t)-len(rule) > 8 {

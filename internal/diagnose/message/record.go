@@ -14,26 +14,27 @@ type Level int
 // The levels of records. NoLevel is that of a line that is no record.
 const (
 	NoLevel Level = iota
-	Info          // or less: the program tells what it does
+	Info          // also for notice, debug and trace
 	Warning
 	Error
 	Fatal
 )
 
 var (
-	// glog is the head of a record of glog, absl and klog.
+	// glog matches the head of a record of glog, absl and klog.
 	glog = textmatch.New(`^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]{1,80}\] `)
-	// leveled is the head of a record with its level after a time or in brackets.
+	// leveled matches the head of a record that has its level after a time or in brackets.
 	leveled = textmatch.New(`^(?:\W*\d{2,4}[-/.:]\d\d[-/.:T ]?\d[\d:.,TZ+-]*(?: [\d:.,]+Z?)?[\]|:,]? *|(?:\[[^\[\]]{1,40}\] ?){1,4})(?:[-|:] ?)?(?:\[[^\[\]]{1,40}\] ?){0,3}(?:[-|:] ?)?(?:[\w.:-]{1,40} ){0,2}(?:[-|:] )?[\[<(]?(?i:(debug|trace|info|notice)|(warn|warning)|(error|erro|err|severe)|(fatal|critical|panic|alert|emerg))[\])>]?(?:[:|]| -| |$)`)
-	// logfmt finds the level in a record of the form key=value.
+	// logfmt matches the level in a record of the form key=value.
 	logfmt = textmatch.New(`(?:^| )(?:level|lvl|severity)="?(?i:(debug|trace|info|notice)|(warn|warning)|(error|err)|(fatal|critical|panic|dpanic|alert|emerg))"?(?: |$)`)
-	// quoted finds values in it.
+	// logfmtText and logfmtError match the text and the error in such a record.
 	logfmtText  = textmatch.New(`(?:^| )(?:msg|message|event)=(?:"((?:[^"\\]|\\.)*)"|(\S+))`)
 	logfmtError = textmatch.New(`(?:^| )(?:err|error|exception|reason|cause)=(?:"((?:[^"\\]|\\.)*)"|(\S+))`)
 )
 
-// Record returns the level of a line that is the record of a log, and what the record says. Its text is empty if that
-// is the line itself.
+// Record returns the level of a line that is the record of a log. It returns NoLevel for other lines. text is the
+// message of a record in JSON or of the form key=value. For all other lines, text is empty, because the line itself has
+// the message.
 func Record(t string) (level Level, text string) {
 	if len(t) > 4*announceBytes {
 		return NoLevel, ""
@@ -72,7 +73,7 @@ func value(p *textmatch.Pattern, t string) string {
 	return strings.ReplaceAll(m[1]+m[2], `\"`, `"`)
 }
 
-// join joins what a record says and the error that it names.
+// join joins the text of a record and the error that the record names.
 func join(text, err string) string {
 	if err == "" || strings.Contains(text, err) {
 		return text
@@ -127,7 +128,8 @@ func Calls(text []string) string {
 	return ""
 }
 
-// Last returns the last line of a text that is neither a launcher's nor empty.
+// Last returns the last line of a text that may say what went wrong. It skips blank lines, separators, and lines that
+// match Teardown or Aside. It returns an empty text if no line is left.
 func Last(text []string) string {
 	for _, t := range slices.Backward(text) {
 		if strings.TrimSpace(t) != "" && !Teardown.MatchString(t) && !Separator(t) && !Aside.MatchString(t) {

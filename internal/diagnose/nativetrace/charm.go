@@ -7,12 +7,12 @@ import (
 )
 
 var (
-	// charmHead begins what the runtime of Charm++ prints before it ends the program.
+	// charmHead matches the first line that the runtime of Charm++ prints before it ends the program.
 	charmHead = textmatch.New(`^\s*-+ Processor (\d+) Exiting: (.*?) -+\W*$`)
 	// charmCrash and charmSignal match the reasons that are signals.
 	charmCrash  = textmatch.New(`(?i)^(?:segmentation (?:fault|violation)|bus error)`)
 	charmSignal = textmatch.New(`(?i)^(?:terminated|interrupt|hangup|killed)\b`)
-	// charmFrame is a line of the stack trace below it.
+	// charmFrame matches a line of the stack trace below it.
 	charmFrame = textmatch.New(`^\s*\[\d+\] Stack Traceback|^\s*\[\d+:\d+\] `)
 )
 

@@ -13,11 +13,11 @@ var (
 	hdf5File  = textmatch.New(`name = '([^']+)'`)
 )
 
-// hdf5Lines bounds how many lines of a stack of errors are read.
+// hdf5Lines is how many lines of a stack of errors are read at most.
 const hdf5Lines = 80
 
-// hdf5 reads a stack of errors that the library HDF5 prints, the innermost error last. What the operating system said
-// counts most.
+// hdf5 reads a stack of errors that the library HDF5 prints. The innermost error comes last. If the stack has a message
+// of the operating system, that message becomes the title.
 func hdf5(text []string, i int) *Death {
 	g := &Death{Class: "HDF5 error", From: i, At: -1}
 	file, creates := "", false

@@ -97,11 +97,11 @@ func Find(text []string, covered []bool) []*Death {
 	return all
 }
 
-// announces finds the words with which programs announce their end, after what a launcher or a logger has written before
-// each line.
+// announces matches the words with which programs announce their end. A launcher or a logger may have written a tag
+// before them.
 var announces = textmatch.New(`(?:panic: |fatal error: |LLVM ERROR: |Fatal Python error: |thread '[^']*' (?:\(\d+\) )?panicked at |Exception in thread "|Fortran runtime error: |forrtl: severe )`)
 
-// faulted reads what Python's fault handler prints: the innermost frame first.
+// faulted reads what Python's fault handler prints. The innermost frame comes first.
 func faulted(text []string, i int) *Death {
 	g := &Death{Title: text[i], Text: text[i], From: i, At: i}
 	var e pytrace.Exception
@@ -243,13 +243,13 @@ func juliaError(text []string, i int) *Death {
 	return g
 }
 
-// pytestLine is the exception of a test, as pytest shows it.
+// pytestLine matches the exception of a test as pytest prints it.
 var pytestLine = textmatch.New(`^E {3,}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Exit)?): (.*)$`)
 
-// pytestAssert is an assertion of a test that failed, as pytest shows it.
+// pytestAssert matches an assertion of a test that failed, as pytest prints it.
 var pytestAssert = textmatch.New(`^E {3,}assert \S`)
 
-// pytest reads the exception that a test of pytest has raised.
+// pytest reads an exception or a failed assertion of a test.
 func pytest(text []string, i int) *Death {
 	m := pytestLine.FindStringSubmatch(text[i])
 	if m == nil && pytestAssert.MatchString(text[i]) {
@@ -261,7 +261,7 @@ func pytest(text []string, i int) *Death {
 	return native(pytrace.Base(m[1]), m[2], i, i)
 }
 
-// javascriptLine is an exception of Node.js.
+// javascriptLine matches an exception of Node.js.
 var javascriptLine = textmatch.New(`^(?:Uncaught )?([A-Z]\w*Error|Error)(?: \[(\w+)\])?: (.*)$`)
 
 // javascript reads an uncaught exception of a JavaScript program.
@@ -279,10 +279,10 @@ var (
 	javaFrame = textmatch.New(`^\s+(?:at |\.\.\. \d+ more)`)
 )
 
-// javaMore is how many more lines the message of an exception may have.
+// javaMore is how many further lines the message of an exception may have.
 const javaMore = 4
 
-// java reads an uncaught exception of a Java program. What caused it counts more than the exception.
+// java reads an uncaught exception of a Java program. If the exception has a cause, java returns the innermost cause.
 func java(text []string, i int) *Death {
 	m := javaLine.FindStringSubmatch(text[i])
 	if m == nil {

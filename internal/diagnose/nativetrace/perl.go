@@ -8,14 +8,13 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// perlEnd is the message with which a program in Perl dies.
+// perlEnd matches the message with which a Perl program dies.
 var perlEnd = textmatch.New(`^(.{3,300}?) at (\S+) line (\d+)(?:, <\w*> (?:line|chunk) \d+)?\.$`)
 
-// perlWarns begins what Perl says while the program goes on.
+// perlWarns matches the beginning of a warning of Perl, after which the program goes on.
 var perlWarns = textmatch.New(`^(?:Use of |Argument "|Odd number of|Useless use|Scalar value|Name "|Possible |Deep recursion|Subroutine \w+ redefined|Wide character|isn't numeric|Smartmatch|given is|readline\(\) on|print\(\) on|Statement unlikely|Found =)`)
 
-// perl reads the message with which a program in Perl dies. It is the last line of the output, but for traces and what
-// launchers print.
+// perl reads the message with which a Perl program dies, and the trace after it.
 func perl(text []string, i int) *Death {
 	m := perlEnd.FindStringSubmatch(text[i])
 	if m == nil || perlWarns.MatchString(text[i]) {

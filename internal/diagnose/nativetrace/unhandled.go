@@ -6,16 +6,16 @@ import (
 )
 
 var (
-	// unhandledLine is how runtimes announce an exception that nothing has caught.
+	// unhandledLine matches the line with which a runtime announces an uncaught exception.
 	unhandledLine = textmatch.New(`(?i)(?:^|[\])>:] ?)(?:fatal error: |error: |php fatal error: +)?(?:uncaught|unhandled|raised|raises|died (?:of|with|from))(?: (?:exception|error|promise rejection))?(?:[.:] ?|: | )(.{3,400})$`)
-	// unhandledClass is an exception with its class before its message.
+	// unhandledClass matches an exception with its class before its message.
 	unhandledClass = textmatch.New(`\b((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Failure|Fault))\b: (.+)$`)
-	// unhandledAfter matches the report of an unhandled exception that has the class after the message.
+	// unhandledAfter matches an exception with its class after its message.
 	unhandledAfter = textmatch.New(`^(.+) [\[(]((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Defect|Failure))[\])]$`)
 )
 
-// unhandled reads the line with which the runtime of a language announces an exception that nothing has caught: that of
-// Chapel, C#, D, Nim, Haskell, OCaml or PHP.
+// unhandled reads the line with which the runtime of a language, such as Chapel, C#, D, Nim, Haskell, OCaml or PHP,
+// announces an uncaught exception.
 func unhandled(text []string, i int) *Death {
 	m := unhandledLine.FindStringSubmatch(text[i])
 	if m == nil {

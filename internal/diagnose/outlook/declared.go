@@ -7,42 +7,44 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// escapes are the codes for colours that some logs have.
+// escapes matches the codes for colours that some logs have.
 const escapes = `(?:\x1b?\[[\d;]*[mK])*`
 
-// ofJob is how a batch system, a workflow engine or a service that builds software says that a whole job has come to a
-// good end.
+// ofJob matches the line with which a batch system, a workflow engine or a service that builds software says that a
+// whole job ended well.
 var ofJob = textmatch.New(`^` + escapes + `(?:\d{4}-\d\d-\S+ )?(?:##\[section\]|\[Pipeline\] )?(?i:job succeeded|build success(?:ful)?|finished: success|pipeline (?:succeeded|passed)|successfully completed\.|job completed: succeeded|conclusion: success)\W*` + escapes + `$|` +
 	`(?i)^\s*exit_status[\s:=]+0\s*$|^\s*(?:job)?_?(?:state|status)\s+(?-i:COMPLETED)\W*$|\bnormal termination \(return value 0\)|\bexit code of 0\b|^\s*(?:final |job |app\w* |workflow |flow |run )?(?:status|state|phase)\s*[:=]\s*["']?(?:succeeded|completed?|finished|success)\b["']?[,.]?$|\bfinal ?status ?[:=] ?succeeded\b|\bJobState=COMPLETED\b|^\W*[a-z][a-z _-]*: completed +0:0\W*$|` +
 	`^\S+ +0/\d+ +completed +\d+ |^job\.batch/\S+ (?:condition met|completed)|^(?:job|status for job) '\S+'(?: |: )succeeded\b|\bfinished in state completed\b|\bmarking (?:task|run|dag\w*)\b.{0,60}\bas success|\bworkflow\b.{0,60}\b(?:finished|terminal) (?:with )?(?:status|state)\W{1,3}succeeded|\bRUN_SUCCESS\b|` +
 	`\bpipeline (?:execution )?completed successfully|\bthis progress looks :\)|\bdagman\b.{0,40}\bexit(?:ed|ing) with status 0\b|\b(?:exit )?(?:codes?|status(?:es)?|rcs?)\W{1,2}(?:0[ ,]+)+0\W*$|\ball \d+ (?:\w+ )?(?:ranks?|workers?|tasks?|process\w*|members?|replicas?|pods?) (?:\w+ )?(?:exited|ended|returned|finished|left) (?:with )?(?:code |status )?0\b`)
 
-// ofTests is how a tool that runs tests says that all have passed. Tests of failures print failures.
+// ofTests matches the line with which a tool that runs tests says that all tests have passed. The failures that such a
+// log shows above this line are only test data.
 var ofTests = textmatch.New(`^100% tests passed,? 0 tests failed out of [1-9]|^\[ +PASSED +\] (?:[1-9]|Ran (\d+)/)|^All tests passed \(\d|^\W*test result: ok\. [1-9]\d* passed; 0 failed|(?i)\btests(?: run)?: [1-9]\d*, failures: 0, errors: 0\b|^\W*[1-9]\d* tests?, 0 failures\b|^\[ FAIL 0 \|.* PASS [1-9]|^# fail +0\b|^\W*(?:unexpected )?fail(?:ed|ures?)?: +0\W*$|^=+ [1-9]\d* passed\b[^=]*=+$|^=+ [1-9]\d* passed,? in `)
 
-// leader is how a line names the process of a job that leads the others, which have nothing to do without it, and says that
-// it ended with code 0.
+// leader matches a line which says that the leading process of a job ended with code 0. Without that process, the
+// others have nothing to do.
 var leader = textmatch.New(`(?i)^\W*(?:container |service |process )?(?:[\w/]*[-_./])?(?:driver|main|master|head|launcher|chief|trainer|coordinator|controller|leader|manager|client|runner|app)(?:[-_.]\d+)?\s.{0,24}\bexit(?:ed|s)?(?: with)? (?:code |status )?0\b`)
 
-// LeaderLeft reports whether a line says that the process that leads a job ended with code 0. The others are ended then.
+// LeaderLeft reports whether a line says that the process that leads a job ended with code 0. The other processes then
+// have nothing left to do.
 func LeaderLeft(t string) bool { return len(t) < longLine && leader.MatchString(t) }
 
-// failedTests is a result of a tool that runs tests which says that one has failed.
+// failedTests matches a line of a tool that runs tests which says that a test has failed.
 var failedTests = textmatch.New(`^FAIL\b|^--- FAIL|^\[ +FAILED +\]|^not ok \d|^=+ .*\b[1-9]\d* (?:failed|errors?)\b|^test result: FAILED|\*\*\*(?:Failed|Exception|Timeout|Not Run)\b`)
 
 // FailedTest reports whether a line is the result of a test tool, and says that a test has failed.
 func FailedTest(t string) bool { return failedTests.MatchString(t) }
 
-// goTests is the row of a package of which all tests have passed, as the go command prints it.
+// goTests matches the line that the go command prints for a package whose tests have all passed.
 var goTests = textmatch.New(`^ok  ?\s*\S+\s+(?:[\d.]+s|\(cached\))`)
 
-// state is the row of a job, or of a step of a job, in the table in which a batch system accounts for jobs.
+// state matches a row for a job, or for a step of a job, in the accounting table of a batch system.
 var state = textmatch.New(`^\s*(\d{2,}(?:[_+]\d+)?(?:\.\w+)?)[\s|]+(?:[^\s|]+[\s|]+){0,6}?(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_ME\w*\+?|PREEMPTED|REQUEUED|BOOT_FAIL|DEADLINE)\b.*?(?:[\s|](\d+:\d+))?[\s|]*$`)
 
-// asks is a command that asks for the code of the last one.
+// asks matches a shell command that prints the exit code of the previous command.
 var asks = regexp.MustCompile(`\becho "?(?:\w+[ =:]+)?\$\?"?$`)
 
-// declare marks the lines that say that the whole job has come to a good end, which several lines together decide.
+// declare marks the lines which say that the whole job ended well, where this takes several lines to decide.
 func (l *Log) declare() {
 	states, last, failed := map[string]string{}, -1, false
 	for i, t := range l.Text {
@@ -68,8 +70,8 @@ func (l *Log) declare() {
 	}
 }
 
-// well reports whether the last states of jobs and their steps say that all have completed. A step may have been cancelled
-// because it only helped.
+// well reports whether the last states of jobs and their steps say that all have completed. A cancelled step other than
+// the batch step does not count, because it only helped the job.
 func well(states map[string]string) bool {
 	completed := false
 	for id, s := range states {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// marked returns the log with these lines.
+// marked returns the Log of a text.
 func marked(text string) *Log {
 	lines := strings.Split(text, "\n")
 	return NewLog(lines, make([]bool, len(lines)), &Reader{})

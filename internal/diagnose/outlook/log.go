@@ -11,11 +11,11 @@ import (
 type Log struct {
 	Text  []string
 	Marks []Mark
-	// Number returns the number that a line has in its file.
+	// Number returns the number that line i has in its file.
 	Number func(i int) int
-	// forms has, for each form of a line, the lines of that form.
+	// forms has, for each form of a line, the indexes of the lines of that form.
 	forms map[string][]int
-	// counted has, for each form of a line that counts something, the first line of that form.
+	// counted has, for each form of a line that counts something, the index of the first line of that form.
 	counted map[string]int
 }
 
@@ -32,7 +32,8 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 	return l
 }
 
-// table takes the mark Done from lines that report the code of one process each, if such a line reports a failure.
+// table changes the mark Done to Aside for lines that each report the code of one process, if another line of the same
+// form reports a failure.
 func (l *Log) table() {
 	bad := map[string]bool{}
 	for i, m := range l.Marks {
@@ -47,12 +48,12 @@ func (l *Log) table() {
 	}
 }
 
-// whole returns a line with each of its numbers as "#".
+// whole returns a line with each of its numbers replaced by "#".
 func whole(t string) string { return numeral.ReplaceAllString(t, "#") }
 
 var numeral = textmatch.New(`\d+`)
 
-// worker is how a line names one of several processes of a job.
+// worker matches the words with which a line names one of several processes of a job.
 var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)["']?[ _#:=-]{0,2}(\d{1,5})\b`)
 
 // Unfinished reports whether several workers say in the log that they are done, and at least one other worker does not.
@@ -87,18 +88,18 @@ func note(sets map[string]map[string]bool, kind, id string) {
 	sets[kind][id] = true
 }
 
-// Buffered reports whether the text from a line on may have been printed before that line and kept in a buffer.
-// That is so if no work was counted before the line.
-func (l *Log) Buffered(from int) bool { return !l.Advances(0, from) }
+// Buffered reports whether the program may have printed the text from line i on before that line, and kept it in a
+// buffer. That is so if no line before line i counts work.
+func (l *Log) Buffered(i int) bool { return !l.Advances(0, i) }
 
-// Succeeded reports whether a line from from on records that the whole run has succeeded.
-func (l *Log) Succeeded(from int) bool {
-	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
+// Succeeded reports whether line i or a later line says that the whole run has succeeded.
+func (l *Log) Succeeded(i int) bool {
+	return slices.ContainsFunc(l.Marks[min(i, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
 }
 
-// ZeroAfter reports whether a line from from on says that a process ended with code 0.
-func (l *Log) ZeroAfter(from int) bool {
-	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&Zero != 0 })
+// ZeroAfter reports whether line i or a later line says that a process ended with code 0.
+func (l *Log) ZeroAfter(i int) bool {
+	return slices.ContainsFunc(l.Marks[min(i, len(l.Marks)):], func(m Mark) bool { return m&Zero != 0 })
 }
 
 // Closes reports whether the last line of the log is one that a program prints at its end.
@@ -107,17 +108,17 @@ func (l *Log) Closes() bool {
 	return i >= 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i))
 }
 
-// SucceededAfter reports whether a line after that number records that the whole run has succeeded.
-func (l *Log) SucceededAfter(number int) bool {
+// SucceededAfter reports whether a line after line n of the file says that the whole run has succeeded.
+func (l *Log) SucceededAfter(n int) bool {
 	for i, m := range l.Marks {
-		if m&(Done|All) == Done|All && l.Number(i) > number {
+		if m&(Done|All) == Done|All && l.Number(i) > n {
 			return true
 		}
 	}
 	return false
 }
 
-// Advances reports whether work is counted in some of the lines.
+// Advances reports whether a line in l.Text[from:to] counts work.
 func (l *Log) Advances(from, to int) bool {
 	for _, m := range l.Marks[from:to] {
 		if m&Advance != 0 {
@@ -127,9 +128,10 @@ func (l *Log) Advances(from, to int) bool {
 	return false
 }
 
-// Familiar reports whether line at, which counts something, has a form in which the program has counted before line
-// from. Otherwise it may be part of a table that explains the sign of failure at that line.
-func (l *Log) Familiar(from, at int) bool {
+// Familiar reports whether a line before line sign counts work in the same form as line i (see CountForm). sign is the
+// first line of a sign of failure, and line i must count something. If its form is new, line i may be part of a table
+// that explains the failure.
+func (l *Log) Familiar(sign, i int) bool {
 	if l.counted == nil {
 		l.counted = map[string]int{}
 		for i, m := range l.Marks {
@@ -139,15 +141,15 @@ func (l *Log) Familiar(from, at int) bool {
 			}
 		}
 	}
-	return l.counted[CountForm(l.Text[at])] < from
+	return l.counted[CountForm(l.Text[i])] < sign
 }
 
-// usual is how many lines of one form show how the program reports its work.
+// usual is how many lines of one form show that the program reports its work in this form.
 const usual = 3
 
-// Usual reports whether line at has a form in which the program has printed several lines before line from, so that
-// the program goes on with its work.
-func (l *Log) Usual(from, at int) bool {
+// Usual reports whether several lines before line j have the same form as line i (see CountForm). Line i then shows
+// that the program goes on with its work.
+func (l *Log) Usual(j, i int) bool {
 	if l.forms == nil {
 		l.forms = map[string][]int{}
 		for i, m := range l.Marks {
@@ -157,41 +159,42 @@ func (l *Log) Usual(from, at int) bool {
 			}
 		}
 	}
-	lines := l.forms[CountForm(l.Text[at])]
-	return len(lines) > usual && lines[usual-1] < from
+	lines := l.forms[CountForm(l.Text[i])]
+	return len(lines) > usual && lines[usual-1] < j
 }
 
-// UsualAfter returns how many lines after that number have a form in which the program has printed several lines before.
-func (l *Log) UsualAfter(number int) (n int) {
+// UsualAfter returns how many lines after line n of the file have the same form as several lines up to line n.
+func (l *Log) UsualAfter(n int) (count int) {
 	from := -1
 	for i := range l.Text {
-		if from < 0 && l.Number(i) > number {
+		if from < 0 && l.Number(i) > n {
 			from = i
 		}
 		if from >= 0 && l.Usual(from, i) {
-			n++
+			count++
 		}
 	}
-	return n
+	return count
 }
 
-// RecoversAfter reports whether one of the next lines after that number says that the program goes on in another way.
-func (l *Log) RecoversAfter(number, within int) bool {
+// RecoversAfter reports whether one of the count lines after line n of the file says that the program goes on in
+// another way.
+func (l *Log) RecoversAfter(n, count int) bool {
 	for i, m := range l.Marks {
-		if l.Number(i) <= number {
+		if l.Number(i) <= n {
 			continue
 		}
 		if m&Recovery != 0 {
 			return true
 		}
-		if within--; within <= 0 {
+		if count--; count <= 0 {
 			break
 		}
 	}
 	return false
 }
 
-// last returns the last line that has none of these marks, or -1.
+// last returns the last line that has none of the marks in not, or -1.
 func (l *Log) last(not Mark) int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		if l.Marks[i]&not == 0 {
@@ -201,10 +204,12 @@ func (l *Log) last(not Mark) int {
 	return -1
 }
 
-// LastWord returns the last line that the program has printed before the end, or -1.
+// LastWord returns the last line that the program has printed about its work, or -1. It skips lines with the mark
+// Aside, Epilogue or Long.
 func (l *Log) LastWord() int { return l.last(Aside | Epilogue | Long) }
 
-// EndsDone reports whether the last words of the log say that the work is done.
+// EndsDone reports whether the last line of the log that has neither the mark Aside nor the mark Epilogue says that the
+// work is done.
 func (l *Log) EndsDone() bool {
 	i := l.last(Aside | Epilogue)
 	return i >= 0 && (l.Marks[i]&Done != 0 || l.Concludes(i))
@@ -215,8 +220,8 @@ func (l *Log) Concludes(i int) bool {
 	return !oneOfMany.MatchString(l.Text[i]) && !OfScript(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
 }
 
-// routine reports whether a line is one of several that differ only in numbers, and is not the last word of each of
-// several processes: the program says of each part of its work that it is done.
+// routine reports whether several of the lines before a line differ from it only in numbers: the program prints such a
+// line for each part of its work. Lines that name a process do not count, because each process may print its last word.
 func (l *Log) routine(at int) bool {
 	if process.MatchString(l.Text[at]) {
 		return false
@@ -230,13 +235,13 @@ func (l *Log) routine(at int) bool {
 	return same >= usual
 }
 
-// routineLines is how far before a line the others may be.
+// routineLines is how far before a line the similar lines may be.
 const routineLines = 200
 
-// process is how a line names one of the processes of a job.
+// process matches the words with which a line names one of the processes of a job.
 var process = textmatch.New(`(?i)\b(?:rank|worker|task|proc|process|pe|node|member|replica|\w*worker)["']?[ _#:=-]{0,2}\d|^\[\d+\]`)
 
-// Ended returns the line after the one with which the log says that its work is done, or -1.
+// Ended returns the line after the last one with the mark Done, or -1.
 func (l *Log) Ended() int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		if l.Marks[i]&Done != 0 {
@@ -261,8 +266,8 @@ func (l *Log) Failed() bool {
 	return false
 }
 
-// resumes reports whether one of the lines just after line i says that what has failed is started or loaded again, and
-// ordinary lines follow.
+// resumes reports whether one of the lines just after line i says that what failed is started or loaded again, and a
+// line without an error follows.
 func (l *Log) resumes(i int) bool {
 	seen, again := 0, false
 	for k := i + 1; k < len(l.Marks) && seen <= resumeLines; k++ {
@@ -279,16 +284,16 @@ func (l *Log) resumes(i int) bool {
 	return false
 }
 
-// resumeLines is how many lines after a failure may say so.
+// resumeLines is how many lines after a failure may say that what failed is started again.
 const resumeLines = 3
 
 var restores = textmatch.New(`(?:^|[-:\]] )[Rr]estoring \w+`)
 
-// DoneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
-// been counted after that number, too.
-func (l *Log) DoneAfter(number int, worked bool) bool {
+// DoneAfter reports whether a line after line n of the file says that the work is done. If worked is true, a line after
+// line n must first count work or say that a process ended with code 0. One line may do both.
+func (l *Log) DoneAfter(n int, worked bool) bool {
 	for i, m := range l.Marks {
-		if l.Number(i) <= number {
+		if l.Number(i) <= n {
 			continue
 		}
 		worked = worked && m&(Advance|Zero) == 0
@@ -299,20 +304,21 @@ func (l *Log) DoneAfter(number int, worked bool) bool {
 	return false
 }
 
-// DoneBefore reports whether a line before that number says that the work is done, and no work is counted after it.
-func (l *Log) DoneBefore(number int) bool {
+// DoneBefore reports whether the last line that says that the work is done is line n of the file or an earlier one. No
+// line after it may count work.
+func (l *Log) DoneBefore(n int) bool {
 	i := l.Ended()
-	return i >= 0 && l.Number(i-1) <= number && !l.Advances(i, len(l.Text))
+	return i >= 0 && l.Number(i-1) <= n && !l.Advances(i, len(l.Text))
 }
 
 // closingLines is how many lines a program may print between the word that its work is done and its end.
 const closingLines = 5
 
-// DoneJustBefore reports whether one of the last lines before a line says that the work, or all of a number of things, is
-// done, and no work is counted and nothing has failed between them.
-func (l *Log) DoneJustBefore(from int) bool {
+// DoneJustBefore reports whether one of the last few lines before line i says that the work is done, or that all of
+// several things are done. No line between the two may count work or report an error or a failure.
+func (l *Log) DoneJustBefore(i int) bool {
 	seen := 0
-	for i := from - 1; i >= 0 && seen < closingLines; i-- {
+	for i--; i >= 0 && seen < closingLines; i-- {
 		switch m := l.Marks[i]; {
 		case m&(Done|All) != 0, m&Aside == 0 && l.Concludes(i):
 			return true
@@ -325,10 +331,10 @@ func (l *Log) DoneJustBefore(from int) bool {
 	return false
 }
 
-// AllBefore reports whether a line before that line says that all of a number of things are done, and no error is
-// announced between.
-func (l *Log) AllBefore(from int) bool {
-	for i := from - 1; i >= 0; i-- {
+// AllBefore reports whether a line before line i says that all of several things are done. No line between the two may
+// report an error or a failure.
+func (l *Log) AllBefore(i int) bool {
+	for i--; i >= 0; i-- {
 		switch m := l.Marks[i]; {
 		case m&All != 0:
 			return true

@@ -10,12 +10,13 @@ type Reader struct {
 
 const (
 	maxForms  = 4096
-	maxDigits = 5 // of a number in a form: the patterns of Of do not tell longer numbers apart
+	maxDigits = 5 // digits of a number in a form; the patterns of Of do not tell longer numbers apart
 )
 
 // Of returns the mark of a line, as the function Of does.
 func (r *Reader) Of(t string) Mark {
-	if len(t) >= longLine || mayCount(t) && counted.MatchString(t) { // then more of its numbers matters than the form has
+	// The marks of such a line depend on more than its form.
+	if len(t) >= longLine || mayCount(t) && counted.MatchString(t) {
 		return Of(t)
 	}
 	r.form = appendForm(r.form[:0], t)
@@ -32,7 +33,7 @@ func (r *Reader) Of(t string) Mark {
 	return m
 }
 
-// mayCount reports whether a line has a number on both sides of a slash or of "of".
+// mayCount reports whether a line may have a number on both sides of a slash or of "of".
 func mayCount(t string) bool {
 	for i := 1; i < len(t)-1; i++ {
 		from, to := i-1, i+1
@@ -57,8 +58,8 @@ func mayCount(t string) bool {
 	return false
 }
 
-// appendForm appends the form of a line to form: the line with its numbers replaced. What is left of a number is how
-// many digits it has, up to maxDigits, and whether it is zero or begins with a zero.
+// appendForm appends the form of a line to form: the line with each of its numbers replaced. The replacement only shows
+// how many digits the number has, up to maxDigits, and whether it is zero or begins with a zero.
 func appendForm(form []byte, t string) []byte {
 	for i := 0; i < len(t); {
 		if !isDigit(t[i]) {

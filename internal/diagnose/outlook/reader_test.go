@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lines are lines whose marks depend on their numbers.
+// lines has lines whose marks depend on the numbers in them.
 var lines = []string{
 	"exited with code 0", "exited with code 1", "exit status: 12", "rc=0", "rc=143", "status 1000", "returned 255", "code: 10.5%",
 	"0 failed, 12 passed", "10 failed", "3 errors", "0 errors", "errors: 0", "without 12 errors", "100 errors: 05",
@@ -21,7 +21,8 @@ var lines = []string{
 
 var number = regexp.MustCompile(`\d+`)
 
-// TestReader checks that a line has the mark that Of gives it, whatever lines of the same form came before.
+// TestReader checks that a Reader gives a line the same marks as Of, whatever lines of the same form it has read
+// before.
 func TestReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Reader
@@ -39,7 +40,7 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// TestMayCount: mayCount is true for each line in which counted finds something.
+// TestMayCount checks that mayCount is true for each line that counted matches.
 func TestMayCount(t *testing.T) {
 	for _, line := range []string{"step 1/2", "[3 / 4]", "5 of 6 chunks", "7of8", "9 of9", "tokens/s 12", "a of b", "1 off 2", "end 1/", "/1"} {
 		if counted.MatchString(line) && !mayCount(line) {

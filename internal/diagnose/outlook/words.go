@@ -15,7 +15,8 @@ func InEnd(t string) bool { return afterEnd.MatchString(t) }
 // Fatal reports whether a line announces an error with which its program ends.
 func Fatal(t string) bool { return fatalWord.MatchString(t) }
 
-// Logged reports whether a line begins as Python's logging begins it if the program has not set logging up.
+// Logged reports whether a line is a warning or an error in the default format of Python's logging, as in
+// "ERROR:root:no such file".
 func Logged(t string) bool { return logged.MatchString(t) }
 
 // Records reports whether a line, above an exception, shows that the program has caught the exception: the line is
@@ -32,13 +33,13 @@ var (
 	fatalWord = textmatch.New(`(?i)\bfatal\b`)
 )
 
-// Farewell reports whether a text is about what a program, or what served it, does when the work is over: it frees memory,
-// removes files, closes connections.
+// Farewell reports whether a text is about clearing up when the work is over, such as freeing memory, removing files or
+// closing connections. A program may do this, or a launcher or service that it uses.
 func Farewell(t string) bool { return farewell.MatchString(t) }
 
 var farewell = textmatch.New(`(?i)\b(?:shm_)?un-?link(?:ing|ed)?\b|\brm(?:tree|dir)\b|_?clean(?:ing)?[ _-]?up\b|_?finali[sz](?:e|er|ers|ing|ation)\b|_?at_?exit\b|\b(?:at|on) (?:exit|close|shutdown)\b|\btear(?:ing)?[ _-]?down\b|\bshut(?:ting)?[ _-]?down\b|\bdisconnect\w*|\b(?:de|un)-?register\w*|\b(?:close|closing) (?:the )?(?:\w+ )?(?:connection|socket|session|channel|client|pool|stream)s?\b|\b(?:not|never|un)[ -]?(?:freed|released|closed)\b|\bleak(?:s|ed|ing)?\b|\b(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:remove|delete|free|release|destroy)\b|\balready (?:complete|finished|ended|closed|gone|stopped|exited|terminated)\b|\badministrator command\b|\bop heartbeat_worker\b|Stream is closed|\b_bootstrap_inner\b|\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*$|\[\S+\] (?:PMIX|PRTE|ORTE) ERROR\b|__del__|\bCancelledError\b`)
 
-// sigterm is a report that a worker was asked to end.
+// sigterm matches a report that a worker was asked to end.
 var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
 
 // Sigterm reports whether a line is a report that a worker was asked to end.
@@ -64,7 +65,8 @@ func Stops(t string) bool { return stops.MatchString(t) }
 // Ends reports whether a line has a word with which a program says that it does not go on.
 func Ends(t string) bool { return ends.MatchString(t) }
 
-// StopCode reports whether a line tells with which code or signal a program ended that was stopped early.
+// StopCode reports whether a line tells how a program ended that was stopped early: with a code other than 0, by
+// SIGTERM or SIGKILL, or with a status such as "pruned".
 func StopCode(t string) bool { return stopCode.MatchString(t) }
 
 var (
@@ -88,7 +90,7 @@ func Ordinary(text string) bool {
 
 var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
 
-// Mixes reports whether a log of no known rank has the output of several processes.
+// Mixes reports whether a log has the output of several processes. It is meant for a log whose rank is not known.
 func Mixes(text []string) bool {
 	return slices.ContainsFunc(text, func(t string) bool {
 		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
@@ -100,7 +102,8 @@ func Restarts(t string) bool { return restartWords.MatchString(t) }
 
 var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)
 
-// OfScript reports whether a line is how the script that has started a program tells of its own end.
+// OfScript reports whether a line comes from the script that has started a program, and says that the script ends or
+// clears up. It returns false for a line that says that nothing failed.
 func OfScript(t string) bool { return ofScript.MatchString(t) && !zeroFailed.MatchString(t) }
 
 var ofScript = textmatch.New(`(?i)^\W*(?:\w+ ){0,2}[\w./-]+\.(?:sh|bash|slurm|sbatch|pbs|lsf)\b|\b(?:job step|script|wrapper|(?:job|step|task) (?:is )?(?:done|finished|ended|completed?))\b|` +

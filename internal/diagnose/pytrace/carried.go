@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// loader is the name of a file with code that loads checkpoints.
+// loader matches the name of a file with code that loads checkpoints.
 var loader = textmatch.New(`(?i)(?:^|/)(?:resum|restart|restor|checkpoint)[\w-]*\.py$`)
 
 // Loads reports whether the exception was raised in code that loads checkpoints, as the names of its files tell.
@@ -27,13 +27,14 @@ func (e *Exception) Carried() *Exception {
 	return &inner
 }
 
-// represents reports whether a line is the report of an exception by its representation.
+// represents reports whether a line is an exception whose message is the representation of another exception.
 func represents(t string) bool {
 	said, ok := strings.CutPrefix(t, "Exception: ")
 	return ok && representation.MatchString(said)
 }
 
-// represented reads the exception whose representation is the message of a worker: "Exception: 'KeyError(1)'".
+// represented replaces an exception by the one whose representation is its message, as in "Exception: 'KeyError(1)'". A
+// worker may report its exception like this.
 func (e *Exception) represented() {
 	if m := representation.FindStringSubmatch(e.Message); m != nil {
 		e.Class, e.Message = m[1], strings.Trim(m[2], `'"\\`)

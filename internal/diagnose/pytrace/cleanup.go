@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// duringHandling stands between two exceptions if the second was raised in the handler of the first.
+	// duringHandling is the line between two exceptions if the second was raised in the handler of the first.
 	duringHandling = "During handling of the above exception, another exception occurred:"
-	// cleansUp is a statement with which a handler cleans up or reports.
+	// cleansUp matches a statement with which a handler cleans up or reports.
 	cleansUp = textmatch.New(`(?i)\b(?:os|shutil|pathlib|path|tmp\w*|\w*lock\w*|\w*log\w*|wandb|writer|dist|mlflow|\w*tracker)\.\w+\(|\b\w*(?:remove|unlink|rmtree|close|clean_?up|shutdown|finish|destroy\w*|notify|rollback|release|teardown)\(`)
 )
 
@@ -31,8 +31,8 @@ func Cleanups(text []string, chain []Exception) (n int) {
 	return n
 }
 
-// Harmless reports whether an exception is no failure: the program ends itself with code 0, or the thread that sends the
-// items of a queue finds that the process which reads the queue has ended.
+// Harmless reports whether an exception is no failure: the program ends itself with code 0, or the thread that sends
+// the items of a queue finds that the process which reads the queue has ended.
 func (e *Exception) Harmless() bool {
 	switch e.Base() {
 	case "SystemExit":

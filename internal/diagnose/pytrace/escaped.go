@@ -7,11 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// recordMessage is the message of a record in JSON, on a line of its own.
+// recordMessage matches the message of a record in JSON, on a line of its own.
 var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)",?$`)
 
-// Recorded returns the exception that the message of a log record in JSON names, if it is not last, the last exception of
-// the record's traceback. A traceback may have been cut short. lines has the lines above the traceback.
+// Recorded returns the exception that the message of a log record in JSON names. lines has the lines above the
+// traceback of the record, and last is the last exception of that traceback. Recorded returns nil if the message names
+// no exception or one of the same class as last. The two differ if the traceback was cut short.
 func Recorded(lines []string, last Exception) []Exception {
 	for _, t := range slices.Backward(lines) {
 		m := recordMessage.FindStringSubmatch(t)
@@ -34,10 +35,10 @@ func Recorded(lines []string, last Exception) []Exception {
 
 var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
 
-// fatalLevel is the level of a message with which a program ends.
+// fatalLevel matches the level of a message with which a program ends.
 var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
 
-// afterEscaped is how many lines may follow an exception in one line if the exception ended the program.
+// afterEscaped is how many lines may follow a traceback in one line if its exception ended the program.
 const afterEscaped = 3
 
 // Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found

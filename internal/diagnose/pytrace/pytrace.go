@@ -35,25 +35,25 @@ type Frame struct {
 	Line                   int
 }
 
-// header begins a traceback.
+// header is the first line of a traceback.
 const header = "Traceback (most recent call last):"
 
-// headerStart finds the header of a traceback.
+// headerStart matches the header of a traceback at the end of a line.
 var headerStart = textmatch.New(`Traceback \(most recent call last\):$`)
 
 var (
 	FrameLine  = textmatch.New(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
 	classLine  = textmatch.New(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
 	errorClass = textmatch.New(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
-	// qualified is an exception with its module, whose name need not say that it is an exception.
+	// qualified matches an exception with its module. The name of its class need not say that it is an exception.
 	qualified = textmatch.New(`^(?:[a-z_]\w*\.){2,}[A-Z]\w*[a-z]: \S`)
 	groupLine = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
 	libraries = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
-	// more is a line at the margin that still belongs to the message above it.
+	// more matches a line without indentation that still belongs to the message above it.
 	more = textmatch.New(`^(?:CUDA kernel errors|(?i:(?:cuda|hip)\w* (?:\w+ )?(?:failed|error))\b|\[ERROR\] \d{4}-|E[A-Z]\d{4}: |For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
-// warning is how Python's module warnings begins what it prints.
+// warning matches the beginning of what Python's module warnings prints.
 var warning = textmatch.New(`^\S+:\d+: \w*Warning: `)
 
 // Warning reports whether a line is a warning of Python. Such a line is no sign of failure.
@@ -87,7 +87,7 @@ func (e *Exception) Where() string {
 // Tracebacks returns every exception in text, in order.
 func Tracebacks(text []string) []Exception {
 	var all []Exception
-	end := 0 // line after the last exception
+	end := 0 // the index of the line after the last exception
 	note := func(e Exception) {
 		e.From = max(e.From, min(end, e.At)) // two exceptions have no line in common
 		e.Linked = len(all) > 0 && !e.Bare && end <= e.From && linked(text, end, e.From)
@@ -124,7 +124,7 @@ func Tracebacks(text []string) []Exception {
 		case ErrorLine(t), represents(t):
 			e := Headless(text, i)
 			e.Ignored = e.From > 0 && Harmless(text[e.From-1])
-			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // else Python only warns
+			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // otherwise Python only warns
 				note(e)
 			}
 			i = max(e.To, i+1)
@@ -153,20 +153,20 @@ func ErrorLine(t string) bool {
 	return (strings.Contains(word, "Error") || strings.Contains(word, "Exception") || strings.Contains(word, "Interrupt")) && errorClass.MatchString(t)
 }
 
-// loadingLines is how many lines above a traceback may say that a checkpoint is loaded.
+// loadingLines is how many lines above a traceback may say that a checkpoint is being loaded.
 const loadingLines = 3
 
 var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
 
-// Harmless reports whether before, the line above a traceback, says that Python has ignored or only logged
-// the exception. Such an exception does not end the program.
-func Harmless(before string) bool {
-	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
-		strings.HasPrefix(before, "Error in sys.excepthook")
+// Harmless reports whether the line above a traceback says that Python has ignored or only logged the exception. Such
+// an exception does not end the program.
+func Harmless(line string) bool {
+	return strings.HasPrefix(line, "Exception ignored in") || strings.HasPrefix(line, "--- Logging error") || strings.HasPrefix(line, "Error in atexit") ||
+		strings.HasPrefix(line, "Error in sys.excepthook")
 }
 
-// traced reads the traceback whose header is line i. Lines of other processes may be among its own.
-// The index returned is the line at which to go on.
+// traced reads the traceback whose header is line i. Lines of other processes may be among its lines. The int is the
+// index of the line at which to go on, and the bool is false if there is no exception.
 func traced(text []string, i int) (Exception, int, bool) {
 	e := Exception{From: i}
 	foreign := 0 // lines of other processes
@@ -196,7 +196,7 @@ func traced(text []string, i int) (Exception, int, bool) {
 	return e, i + 1, false
 }
 
-// indented reads a line of a traceback's body: a Frame, its source, its marks.
+// indented reads an indented line of a traceback: a frame or its source. Other lines do not matter.
 func (e *Exception) indented(t string) {
 	if m := FrameLine.FindStringSubmatch(t); m != nil {
 		e.Frames = append(e.Frames, Frame{File: m[1], Line: logtext.Number(m[2]), Function: m[3]})
@@ -207,7 +207,7 @@ func (e *Exception) indented(t string) {
 	}
 }
 
-// named reads "module.Class: message" and reports whether the line is that.
+// named reads a line such as "module.Class: message". It reports whether the line is one.
 func (e *Exception) named(t string) bool {
 	m := classLine.FindStringSubmatch(t)
 	if m == nil {
@@ -250,15 +250,14 @@ func (e *Exception) rest(text []string, at int) {
 	}
 }
 
-// originalError begins the line in which NumPy, and packages like it, give the reason of a failed
-// import, after much advice.
+// originalError matches the line in which NumPy, and packages like it, give the reason of a failed import. The line
+// comes after much advice.
 var originalError = textmatch.New(`^(?:The )?[Oo]riginal error was: *(.*)`)
 
-// adviceLines is how many lines of advice may come before that line.
+// adviceLines is how many lines after the line with the class may hold the advice and the reason.
 const adviceLines = 60
 
-// original reads the reason of an ImportError, which follows the advice at the beginning of its
-// message.
+// original replaces the message of an ImportError by the reason that follows the advice.
 func (e *Exception) original(text []string) {
 	if Base(e.Class) != "ImportError" {
 		return
@@ -271,8 +270,8 @@ func (e *Exception) original(text []string) {
 	}
 }
 
-// opens reports whether line t is the beginning of the message that the line
-// of an exception's class leaves open.
+// opens reports whether line t is the beginning of a message, which the line with the class of the exception does not
+// have.
 func opens(class, t string) bool {
 	return strings.HasSuffix(strings.TrimRight(class, " "), ":") && !strings.HasPrefix(t, "--") && !strings.HasPrefix(t, "==") && !strings.HasPrefix(t, `"""`)
 }
@@ -307,7 +306,8 @@ func Headless(text []string, i int) Exception {
 	return e
 }
 
-// grouped reads an exception group, which Python prints in a frame of characters.
+// grouped reads an exception group, which Python prints in a frame of characters. It returns the group and its first
+// exception.
 func grouped(text []string, i int) []Exception {
 	end := i
 	for end < len(text) && groupLine.MatchString(text[end]) {
@@ -327,7 +327,8 @@ func grouped(text []string, i int) []Exception {
 		inner = append(inner, t)
 	}
 	all := Tracebacks(inner)
-	if len(all) > 1 && Wrappers[Base(all[0].Class)] { // the group and its first exception, which may be in groups of its own
+	// Keep the group and its first exception. The first exception may be in groups of its own.
+	if len(all) > 1 && Wrappers[Base(all[0].Class)] {
 		first := 1
 		for first < len(all)-1 && Wrappers[Base(all[first].Class)] {
 			first++
@@ -349,8 +350,7 @@ var links = []*textmatch.Pattern{
 	textmatch.New(`^-- Process \d+ terminated with the following error:$`),
 }
 
-// linked reports whether the exception at line to continues the one that
-// ended at line from.
+// linked reports whether the exception at line to continues the exception that ended before line from.
 func linked(text []string, from, to int) bool {
 	if strings.HasPrefix(text[to], "Original ") {
 		return to-from <= 2
@@ -368,20 +368,20 @@ func linked(text []string, from, to int) bool {
 	return found
 }
 
-// decodedLines is how many lines may follow an error code.
+// decodedLines is how many lines after an error code may explain it.
 const decodedLines = 60
 
 var (
-	// codeOnly is a message that gives a code and does not say what it means.
+	// codeOnly matches a message that gives a code and does not say what it means.
 	codeOnly = textmatch.New(`(?i)^\W*(?:(?:error|exit|return|status|code|errno|err|rc|failed|failure|with)\b\W*)+\d+\W*$`)
-	// processTag is the number of the process that PETSc puts before its lines.
+	// processTag matches the rank of the process that PETSc puts before its lines.
 	processTag = textmatch.New(`^\[\d+\] `)
-	// callLine is a call through which the error passed: "KSPSolve() at itfunc.c:1071".
+	// callLine matches a call through which an error passed, such as "KSPSolve() at itfunc.c:1071".
 	callLine = textmatch.New(`^[\w:.]+\(\) at \S+:\d+$`)
 )
 
-// decoded returns the lines after a message that is only an error code: they say what the code
-// means. It leaves out calls, and a line that refers to a web page if another line says more.
+// decoded adds to a message that is only an error code the lines after it, which say what the code means. It leaves out
+// calls. It leaves out a line that refers to a web page if another line says more.
 func (e *Exception) decoded(text []string, at int) {
 	var said, referring []string
 	for j := at + 1; j < len(text) && j <= at+decodedLines; j++ {

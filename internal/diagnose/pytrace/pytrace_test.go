@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShiftedHeader checks a traceback whose first line has one blank more than its others. The exception is found
-// once, with all of its lines.
+// TestShiftedHeader checks tracebacks whose first line is indented one blank further than the others. The exception
+// must be found once, with all of its lines.
 func TestShiftedHeader(t *testing.T) {
 	const frame = "  File \"/lib/python3/dist-packages/loader.py\", line 7, in get\n    data = self.queue.get(timeout=timeout)\n"
 	for name, text := range map[string]string{

@@ -9,14 +9,14 @@ import (
 // longestTag is how many bytes the tag before each line of a trace may have.
 const longestTag = 120
 
-// maxTagged is how many lines of a trace are read below its first line.
+// maxTagged is how many lines of a trace are read, with its first line.
 const maxTagged = 200
 
-// Untag returns the lines from line i on that begin with the same tag as line i, without the tag, and the length of the
-// tag in line i. The tag is the text before the match of the pattern first. Numbers in it may differ. The length is 0 if line i has no tag,
-// or the next line does not have it.
-func Untag(text []string, i int, first *textmatch.Pattern) (inner []string, head int) {
-	at := first.FindStringIndex(text[i])
+// Untag returns, without their tag, line i and the lines just after it that begin with the same tag. The tag is the
+// text of line i before the match of p. The numbers in it may differ from line to line. head is the length of the tag
+// in line i. It is 0 if line i has no tag, or if the next line does not begin with it.
+func Untag(text []string, i int, p *textmatch.Pattern) (inner []string, head int) {
+	at := p.FindStringIndex(text[i])
 	if at == nil || at[0] == 0 || at[0] > longestTag {
 		return nil, 0
 	}
@@ -39,7 +39,7 @@ func Untag(text []string, i int, first *textmatch.Pattern) (inner []string, head
 	return inner, at[0]
 }
 
-// cut returns a line without a tag.
+// cut removes a tag from a line. It reports whether the line had the tag, or a tag of the same form.
 func cut(t, tag, form string) (string, bool) {
 	if rest, ok := strings.CutPrefix(t, tag); ok {
 		return rest, true
@@ -53,7 +53,7 @@ func cut(t, tag, form string) (string, bool) {
 	return t[len(tag):], true
 }
 
-// shape returns a text with each of its digits as "0".
+// shape returns a text with each of its digits replaced by "0".
 func shape(t string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -63,7 +63,7 @@ func shape(t string) string {
 	}, t)
 }
 
-// shifted reads an exception without a line "Traceback" if all of its lines are indented further than Python indents them.
+// shifted reads an exception without a header if all of its lines are indented further than Python indents them.
 func shifted(text []string, i int) (Exception, bool) {
 	pad := text[i][:len(text[i])-len(strings.TrimLeft(text[i], " "))]
 	if !ErrorLine(text[i][len(pad):]) {

@@ -11,7 +11,7 @@ import (
 type gpuFault struct {
 	signature string
 	numbers   []int
-	// what matches the names of the error, without their prefix, and what the runtimes say of it.
+	// what matches the names of the error, without their prefix, and the runtimes' messages about it.
 	what *textmatch.Pattern
 }
 
@@ -33,7 +33,7 @@ var gpuFaults = []gpuFault{
 var (
 	// onGPU matches messages about what a program does on a GPU.
 	onGPU = textmatch.New(`(?i)\b(?:cuda|hip|gpu)\w*|\bcu[A-Z]\w+\(|\w\.(?:cuh?|hip)\b|(?:gpu|device) (?:kernel|memory|buffer)`)
-	// gpuNumber finds the number of an error of a GPU.
+	// gpuNumber matches the number of a GPU error.
 	gpuNumber = textmatch.New(`(?i)\b(?:cuda|hip|gpu)\w*\b[^\d]{0,60}?(?:\b(?:errors?|err|code|status|rc|returned|failed|failure)\b|cudaError_t)\W{0,6}(?:code|number|status|with|error)?\W{0,4}(?:code|error)?\W{0,3}(\d{1,3})\b|\b(?:cuda|hip)[A-Z]\w+\([^)]*\) ?(?:=+|->|returned|gave) ?(\d{1,3})\b|(?:\.cuh?|\.hip)\b.{0,60}\b(?:code|error|err)\W{0,3}(\d{1,3})\b`)
 )
 

@@ -1,5 +1,5 @@
-// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names and
-// numbers in which the runtimes of all languages show it.
+// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names
+// and numbers in which the runtimes of all languages show it.
 package reason
 
 import (
@@ -14,14 +14,14 @@ import (
 type fault struct {
 	signature string // of the rule that says what the reason means
 	numbers   []int  // errno on Linux
-	// names are the names of errno, and the kinds of errors of Rust, Java and others, one of which stands in the message as
-	// a word.
+	// names are the names of the error codes, and of the kinds of errors in Rust, Java and other languages. They occur
+	// in messages as whole words.
 	names []string
-	// words are what strerror says, and what other libraries say for the same, in lower case.
+	// words are the messages of strerror, and those of libraries that mean the same, in lower case.
 	words []string
 }
 
-// faults has the reasons that tell the category by themselves. If a message has several, the first counts.
+// faults has the reasons that suffice to tell the category. If a message has several, the first one in faults counts.
 var faults = []fault{
 	{"no-space", []int{28}, []string{"ENOSPC", "StorageFull"}, []string{"no space left on device", "no space left on disk", "there is not enough space on the disk", "disk full"}},
 	{"disk-quota", []int{122}, []string{"EDQUOT", "QuotaExceeded", "FilesystemQuotaExceeded"}, []string{"disk quota exceeded", "quota exceeded"}},
@@ -48,19 +48,19 @@ var faults = []fault{
 }
 
 var (
-	// number finds the number of an error where the message shows that it is one of the operating system.
+	// number matches the number of an error, where the message shows that the operating system has returned it.
 	number = textmatch.New(`(?i)(?:\b|_)errno\]?\b\W{0,6}(?:is |code )?(\d{1,3})\b|\[errno (\d{1,3})\]|\bos error (\d{1,3})\b|\bcode: -?(\d{1,3}), (?:kind|name):|\bios(?:tat)?\b\W{0,4}(\d{1,3})\b|\b(?:rc|ret|err|error|error code|retval|returned|result|status)\W{1,3}-(\d{1,3})(?:[^\d.]|$)`)
-	// word finds the names that may be in the table.
+	// word matches texts that may be names of faults.
 	word = textmatch.New(`\bE[A-Z]{2,14}\b|\bEAI_[A-Z]+\b|\b(?:[A-Z][a-z]+){2,5}\b`)
 	// short matches messages of a write that stored less than it was given.
 	short = textmatch.New(`(?i)\b\d+ requested and \d+ written\b|\bshort write\b|\b(?:wrote|written) (?:only )?\d+ (?:\w+ )?(?:out )?of \d+\b|\bonly \d+ (?:\w+ )?(?:out )?of \d+ (?:\w+ )?(?:were |was )?written\b`)
 	// memory matches the codes with which Fortran's ALLOCATE and others say that there is not enough memory.
 	memory = textmatch.New(`(?i)\ballocat\w*\b.{0,80}\b(?:i?stat|ios|ierr|status|error|code)\W{1,3}(?:41|179|5014)\b|\bstd::bad_alloc\b`)
-	// dials matches how the libraries of Go and others say that a server cannot be reached.
+	// dials matches messages of the libraries of Go and others which say that a server cannot be reached.
 	dials = textmatch.New(`(?i)\bdial (?:tcp|udp)\b|\blookup \S+(?: on \S+)?: |\btls handshake time-?out\b|\bi/o timeout\b|\bconnection timed out\b|\b(?:connect|request|read) timed out\b`)
-	// netCDF matches what the library NetCDF says of a file that is not what the program expects.
+	// netCDF matches messages of the library NetCDF about a file that is not what the program expects.
 	netCDF = textmatch.New(`NetCDF: (?:Unknown file format|Variable not found|Attribute not found|Invalid dimension|Name not found|Not a valid data type|Index exceeds dimension bound|Start\+count exceeds|Edge\+start exceeds|Invalid argument|Can't open HDF5)`)
-	// mpiCode matches a code of MPI's errors.
+	// mpiCode matches the name of an MPI error.
 	mpiCode = textmatch.New(`\bMPI_ERR_[A-Z_]+\b`)
 	// executes matches messages about a program that is to be started.
 	executes = textmatch.New(`(?i)\b(?:execv\w*|execl\w*|posix_spawnp?|fork/exec|exec|spawn(?:ing)?|launch(?:ing)? (?:the )?(?:program|executable|command))\b`)
@@ -70,7 +70,7 @@ var (
 	reads = textmatch.New(`(?i)\b(?:read(?:s|ing)?|load(?:s|ing)?|pars(?:e|ing)|import\w*|inputs?|for reading)\b|\b(?:rm|ls|du|stat|cat): `)
 )
 
-// index has what is needed to look up reasons.
+// index returns the tables in which reasons are looked up.
 var index = sync.OnceValue(func() (x struct {
 	words   *textmatch.Index
 	names   map[string]int
@@ -91,8 +91,8 @@ var index = sync.OnceValue(func() (x struct {
 	return x
 })
 
-// Of returns the signature of the rule that says what the reason in an error message means. It is empty if the message
-// gives no reason that is known.
+// Of returns the signature of the rule for the reason that an error message gives. It returns an empty text if the
+// message gives no known reason.
 func Of(text string) string {
 	x, best := index(), len(faults)
 	for _, i := range x.words.Find(text, nil) {
@@ -128,7 +128,7 @@ func Of(text string) string {
 		return ""
 	}
 	signature := faults[best].signature
-	if signature == "file-system-gone" && !strings.ContainsAny(text, "/[") { // of a socket
+	if signature == "file-system-gone" && !strings.ContainsAny(text, "/[") { // a socket: the message has no path
 		return "peer-closed"
 	}
 	if signature == "missing-file" && executes.MatchString(text) {

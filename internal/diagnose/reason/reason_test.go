@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
 )
 
-// TestOf: the same reason is found in the words of every runtime.
+// TestOf checks that a reason is found in the words of every runtime.
 func TestOf(t *testing.T) {
 	for text, want := range map[string]string{
 		`Error: ENOSPC: no space left on device, write`:                                                         "no-space",
@@ -49,7 +49,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfGPU: errors of GPUs are found in programs' own messages, by number, by name and by what they mean.
+// TestOfGPU checks that GPU errors are found in programs' own messages by number, by name and by their meaning.
 func TestOfGPU(t *testing.T) {
 	for text, want := range map[string]string{
 		`amrex::Abort::5::CUDA error 719 in file Foo.H line 3`:                     "cuda-launch-failure",

@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// TestSignatures: there is a rule for every reason.
+// TestSignatures checks that there is a rule for every reason.
 func TestSignatures(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range rules.All() {

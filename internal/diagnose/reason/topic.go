@@ -2,16 +2,16 @@ package reason
 
 import "github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
-// topic is what a message may be about.
+// topic is a subject that a message may have.
 type topic struct {
 	signature string
 	what      *textmatch.Pattern
-	// own is true if only a program's own message counts. An exception that nothing caught may have such words, too, and
-	// be about something else.
+	// own is true if only a message of the program itself counts. An uncaught exception may have the same words and
+	// another subject.
 	own bool
 }
 
-// topics are what messages are about that give no reason of the operating system. If several match, the first counts.
+// topics has the subjects of messages that give no reason of the operating system. If several match, the first counts.
 var topics = []topic{
 	{"cuda-mismatch", textmatch.New(`(?i)\b(?:cudnn|nccl|cublas|cuda|rocm|hip)\b(?: runtime)? version (?:mismatch|conflict)|\b(?:cuda|rocm) ?[\d.]+ (?:is )?(?:older|newer) than\b|\b(?:cuda|rocm|toolkit|nvcc)\b.{0,60}\b(?:(?:does|do|did)(?: not|n't) match|differs? from|different from|is not the|mismatch\w*)\b.{0,80}\b(?:built|compiled|linked|build|version)\b|\b(?:built|compiled|linked) (?:for|with|against) (?:cuda|rocm) ?[\d.]+\b.{0,60}\b(?:but|while|found|installed)\b.{0,60}\b(?:cuda|rocm|toolkit|[\d.]+)\b`), false},
 	{"no-kernel-image", textmatch.New(`(?i)\b(?:built|compiled)\b.{0,20}\bfor (?:sm_|gfx|compute_)\w+.{0,60}\b(?:sm_|gfx|compute_)\w+`), false},
@@ -33,11 +33,12 @@ var topics = []topic{
 	{"c-assertion", textmatch.New(`(?i)\b(?:assert(?:ion)?s?|invariants?|(?:pre|post)condition|sanity check|consistency check|self-?check)\b.{0,40}\b(?:fail\w*|violat\w*|broken|(?:does|did|do) not hold|not (?:met|satisfied))\b|\bAssertionError\b`), false},
 	{"reported-straggler", textmatch.New(`(?i)\b(?:rank|pe|node|worker|host|task|gpu)s? \S+ (?:is|are) (?:too |very |the |much )?(?:slow\w*|bottleneck|straggler)|\bload imbalance\b.{0,80}\b(?:rank|pe|node|worker|host) ?\d`), true},
 	{"bad-format", textmatch.New(`(?i)\b\w*(?:toml|json|yaml|xml|csv|parquet|netcdf)\w*(?:error|exception)\b|\b(?:invalid|malformed|bad|broken) (?:toml|json|yaml|xml|csv)\b`), false},
+	{"program-input", textmatch.New(`(?i)\b(?:config\w*|settings?|parameter file|namelist|input (?:file|deck))\b.{0,30}\b(?:key|entry|keyword|option|field|section)\b.{0,60}\b(?:expect\w*|must|should|missing|unknown|unrecogni[sz]ed|invalid|not (?:found|set|given|defined)|required)\b`), false},
 	{"program-input", textmatch.New(`(?i)\b(?:files?|data ?sets?|tables?|sheet|namelist|line \d+|columns?|rows?|headers?|sections?|groups?|attributes?)\b.{0,60}\b(?:has no|have no|lacks?|is missing|are missing|is empty|is not an?|or not an?|malformed|truncated)\b|\bnumber of (?:ranks|processes|processors|tasks)\b.{0,40}\b(?:is not|must|should|does not|cannot)\b|\b\d+ (?:ranks|processes|processors|tasks|parts)\b.{0,30}\bbut\b.{0,40}\d|\bnot a (?:power of|multiple of|divisor of)\b|\b(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:the |an? )?(?:\w+ )?(?:entry|patch|keyword|key|field|section|group|block|parameter|option|variable|column|species|element|region|boundary|material|zone)\b|\b(?:use|try|needs?|requires?) (?:\w+ ){0,3}(?:more|fewer|less) (?:than \d+ )?(?:ranks|processes|processors|cores|tasks)\b|\bparallel\b.{0,20}\bon (?:1|one) (?:processor|process|rank)\b`), true},
 }
 
-// About returns the signature of the rule that says what a message is about, or an empty text. Own is true for a message
-// that the program itself has printed.
+// About returns the signature of the rule that says what a message is about, or an empty text. own says whether the
+// program itself has printed the message.
 func About(text string, own bool) string {
 	for _, t := range topics {
 		if (own || !t.own) && t.what.MatchString(text) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
 )
 
-// TestAbout: messages without a reason of the system tell by their words what they are about.
+// TestAbout checks that the subject of a message is found if the message gives no reason of the operating system.
 func TestAbout(t *testing.T) {
 	for text, want := range map[string]string{
 		"cannot use port 29500: taken by another job":                "address-in-use",

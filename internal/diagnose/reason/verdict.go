@@ -2,7 +2,7 @@ package reason
 
 import "github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
-// verdicts are why a program that supervises others ends them.
+// verdicts has the reasons why a supervising program ends the programs that it supervises.
 var verdicts = []topic{
 	{"host-reported-lost", textmatch.New(`(?i)\b(?:node|host|machine|heartbeats? (?:to|from|of))\b.{0,60}\b(?:dead|lost|gone|unreachable|no answer)\b`), false},
 	{"own-early-stop", textmatch.New(`(?i)\b(?:not|un|hardly|no longer) ?promising\b|\bhopeless\b|\bprun(?:ed|ing)\b|\brungs?\b|\bearly[- ]?stop\w*|\bstop\w* early\b|\bplateau\w*|\b(?:not|no|never|n't|without)\b.{0,30}\bimprov\w*|\btarget\b.{0,40}\b(?:unreachable|out of reach|not be reached|missed|reached)\b|\b(?:worst|bottom) \d+ ?%|\bhyperband\b|\bsuccessive halving\b|\bmedian (?:stop\w*|rule)|\bpatience\b`), false},
@@ -13,8 +13,8 @@ var verdicts = []topic{
 // noVerdict matches words with which a program says that all is well.
 var noVerdict = textmatch.New(`(?i)\b(?:no|0|zero|none|without|never) (?:\w+ )?(?:slow\w*|straggl\w*|stall\w*|hang\w*|hung|stuck|dead-?lock\w*|early)\b|\bconverged\b|\ball (?:is )?(?:well|good|healthy|ok)\b`)
 
-// Verdict returns the signature of the rule that says why a program that supervises others ended them, by its words, or
-// an empty text.
+// Verdict returns the signature of the rule for the reason with which a supervising program has ended other programs.
+// text is what the supervising program says. Verdict returns an empty text if text gives no such reason.
 func Verdict(text string) string {
 	if noVerdict.MatchString(text) {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
 )
 
-// TestVerdict: why a supervisor ended a job is found in the words of many programs.
+// TestVerdict checks that the words of many supervising programs show why they ended a job.
 func TestVerdict(t *testing.T) {
 	for text, want := range map[string]string{
 		"asha; stopping trial_0012 at rung 1":                                        "own-early-stop",

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// refusals are the signatures of errors of file systems: see refused in package rules.
+// refusals has the signatures of errors of file systems. See refused in package rules.
 var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "read-only", "file-size-limit"}
 
 // Cause returns the cause of an error of gangrun itself. ok is true if a file system has caused the error: it

@@ -39,15 +39,15 @@ type Census struct {
 	heard map[int]bool
 	nodes map[string]int
 	each  int                     // ranks on a host
-	units map[string]map[int]bool // what a program counts its ranks in, as in "tile 3 of 4"
+	units map[string]map[int]bool // by the word with which the program counts its ranks, as in "tile 3 of 4"
 }
 
 var (
-	// worldSize is how programs and libraries name the number of ranks.
+	// worldSize matches how programs and libraries state the number of ranks.
 	worldSize = textmatch.New(`(?i)^\W*(?:(?:number|no\.?|#) of )?(?:mpi )?(?:ranks|processes|tasks|procs|images|locales|pes)\s*[:=]\s*(\d{1,5})\s*$|\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\b(?:on|with|using) +(\d{1,5}) +(?:mpi )?(?:ranks|processes|gpus|procs|tasks)\b|\bNCCL version .*nranks (\d{1,5})|\bprocess: \d+ ?/ ?(\d{1,5})$`)
-	// unit is a line such as "tile 3 of 4".
+	// unit matches a text such as "tile 3 of 4".
 	unit = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5}) ?(?:/|of|out of) ?(\d{1,5})\b`)
-	// hostOfRank are forms of lines that name a host and its rank, or the first of its ranks.
+	// hostOfRank has forms of lines that name a host and its rank, or the first of its ranks.
 	hostOfRank = []*textmatch.Pattern{
 		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? {1,3}(?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
 		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
@@ -63,18 +63,18 @@ var (
 		textmatch.New(`\(ranks? (?P<rank>[\d,-]+)\).*\bnode[ /](?P<host>[\w.-]+)`),
 		textmatch.New(`\bnode[ /](?P<host>[\w.-]+).*\(ranks? (?P<rank>[\d,-]+)\)`),
 	}
-	// tagHost is a host with a process of its own rank, as NCCL, Open MPI and UCX write it.
-	// hostNumber is how a host names its number among the hosts.
+	// hostNumber matches how a program states the number of its host among the hosts.
 	hostNumber = textmatch.New(`(?i)\b(?:machine|node|group)[_ ]rank[ =:]{1,3}(\d{1,5})\b`)
 	ranksEach  = textmatch.New(`(?i)\bn?proc(?:esse)?s?[_-]per[_-]node[ =:]{1,3}(\d{1,5})\b|\blocal[_ ]world[_ ]size[ =:]{1,3}(\d{1,5})\b|\bnum_local_procs=(\d{1,5})\b`)
-	tagHost    = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
-	// tableRow is a row of torchrun's table of failures.
+	// tagHost matches a host and a process of the line's own rank, as NCCL, Open MPI and UCX write them.
+	tagHost = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
+	// tableRow matches a row of torchrun's table of failures.
 	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank|exitcode +: -?\d+ +\(pid: (\d{2,8})\))`)
-	// mapping is how DeepSpeed names the ranks of each host.
+	// mapping matches the ranks of a host in DeepSpeed's list of the ranks of all hosts.
 	mapping = textmatch.New(`'([\w.-]+)': \[(\d{1,6})\b`)
-	// reported is how launchers name a rank.
+	// reported matches the words with which launchers name a rank.
 	reported = textmatch.New(`Process name: \[\S+,(\d+)\]|on rank (\d+) in communicator|process rank (\d+) with PID|- process (\d+)$|\(rank (\d+) in comm|exit status of rank (\d+):`)
-	// pidHere is how a program names its process in its own log.
+	// pidHere matches how a program names its process in its own log.
 	pidHere = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
 )
 
@@ -115,8 +115,8 @@ func Count(logs []Log) *Census {
 	return c
 }
 
-// number gives ranks to hosts of which the logs name no rank, if their names differ only in numbers that follow one
-// another.
+// number assigns ranks to hosts if the logs name no rank, and the names of the hosts differ only in consecutive
+// numbers.
 func (c *Census) number(logs []Log) {
 	if len(c.hosts) > 0 || len(c.heard) > 0 {
 		return
@@ -148,7 +148,7 @@ func (c *Census) number(logs []Log) {
 	}
 }
 
-// read reads line i of a log, which is t.
+// read reads t, line i of a log.
 func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 	line := l.Lines[i]
 	c.pairs(t)
@@ -208,7 +208,7 @@ func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 	if m := unit.FindStringSubmatch(t); m != nil {
 		word, of := strings.ToLower(m[1]), logtext.Number(m[3])
 		if seen, ok := parts[word]; ok && seen != of {
-			of = -1 // it counts several things
+			of = -1 // the word counts several things
 		}
 		parts[word] = of
 		if k := logtext.Number(m[2]); k < of {
@@ -216,14 +216,14 @@ func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 				c.units[word] = map[int]bool{}
 			}
 			if c.units[word][k] {
-				parts[word] = -1 // each rank introduces itself once
+				parts[word] = -1 // each rank introduces itself only once
 			}
 			c.units[word][k] = true
 		}
 	}
 }
 
-// numbers reads a list such as 0-2,5.
+// numbers parses a list of ranks such as 0-2,5.
 func numbers(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, ranged := strings.Cut(part, "-")
@@ -241,7 +241,7 @@ func numbers(list string) (all []int) {
 	return all
 }
 
-// longestList bounds how many ranks one line names.
+// longestList is how many ranks or pairs of one line are read at most.
 const longestList = 4096
 
 func (c *Census) process(pid, rank int) {
@@ -271,7 +271,7 @@ func (c *Census) OfPID(pid int) int {
 // Size returns the number of ranks of the job, as a line names it, or 0.
 func (c *Census) Size() int { return c.size }
 
-// Heard reports how many ranks the job has at least.
+// Heard returns how many ranks the job has at least, according to the logs.
 func (c *Census) Heard() int {
 	n := c.size
 	for r := range c.heard {
@@ -306,8 +306,8 @@ func (c *Census) OfHost(host string) int {
 	return -1
 }
 
-// OfNode returns the lowest rank of a host. It returns -1 if the logs do not say which number the host has among the hosts,
-// or how many ranks each host has.
+// OfNode returns the lowest rank of a host. It returns -1 if the logs do not say which number the host has among the
+// hosts, or how many ranks each host has.
 func (c *Census) OfNode(host string) int {
 	if n, ok := c.nodes[host]; ok && c.each > 0 {
 		return n * c.each
@@ -331,8 +331,8 @@ func (c *Census) Unheard() int {
 // All returns the ranks of which the logs say something.
 func (c *Census) All() map[int]bool { return c.heard }
 
-// OnHost reports whether the logs say that a rank is on a host. If they do not name the rank's host, OnHost assumes that a
-// host has all ranks from its lowest known rank up to the lowest known rank of the next host.
+// OnHost reports whether the logs say that a rank is on a host. If they do not name the rank's host, OnHost assumes
+// that a host has all ranks from its lowest known rank up to the lowest known rank of the next host.
 func (c *Census) OnHost(rank int, host string) bool {
 	mine := c.ranksOf(host)
 	if len(mine) == 0 || slices.Contains(mine, rank) {
@@ -354,7 +354,7 @@ func (c *Census) Knows(host string) bool {
 	return host != "" && (numbered || len(c.ranksOf(host)) > 0)
 }
 
-// ranksOf returns the ranks of a host, which may also be written with its domain.
+// ranksOf returns the ranks of a host. The host may be named with or without its domain.
 func (c *Census) ranksOf(host string) (all []int) {
 	short, _, _ := strings.Cut(host, ".")
 	address := host == "" || host[0] >= '0' && host[0] <= '9'
@@ -368,7 +368,7 @@ func (c *Census) ranksOf(host string) (all []int) {
 	return all
 }
 
-// unitNumber is a word and its number.
+// unitNumber matches a word and the number after it.
 var unitNumber = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5})\b`)
 
 // OfUnit returns the rank that a text names with the word that its program uses for ranks, or -1.

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestCensus: lines tell which ranks are on a host and how many ranks there are.
+// TestCensus checks that the lowest rank of a host is found.
 func TestCensus(t *testing.T) {
 	for _, c := range []struct {
 		name, text, host string
@@ -32,7 +32,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestNumberedHosts: if no line names the rank of a host, the number of the host tells it.
+// TestNumberedHosts checks that a host gets its rank from its number if no line names ranks.
 func TestNumberedHosts(t *testing.T) {
 	for _, c := range []struct {
 		hosts string

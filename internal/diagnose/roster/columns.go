@@ -7,18 +7,19 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// columns is where a table of processes has the rank, the process and the host of each row.
+// columns says which columns of a table of processes have the rank, the process and the host, or -1. all is the number
+// of columns.
 type columns struct{ rank, pid, host, all int }
 
-// column has the names of the columns of such a table.
+// column maps the names of the columns of such a table to their meaning.
 var column = map[string]string{"rank": "rank", "task": "rank", "proc": "rank", "taskid": "rank", "procid": "rank", "pid": "pid", "process": "pid", "host": "host", "node": "host", "hostname": "host", "nodename": "host", "nodelist": "host"}
 
-// cells splits a row of a table.
+// cells splits a row of a table into its cells.
 func cells(t string) []string {
 	return strings.FieldsFunc(t, func(r rune) bool { return strings.ContainsRune(" \t,;|#", r) })
 }
 
-// head reads the names of the columns. ok is false if the line is no head of a table of ranks.
+// head reads the names of the columns. ok is false if the line is not the head of a table of ranks.
 func head(t string) (c columns, ok bool) {
 	lower := strings.ToLower(t)
 	if len(t) > 200 || !strings.Contains(lower, "rank") && !strings.Contains(lower, "task") && !strings.Contains(lower, "proc") {
@@ -40,7 +41,7 @@ func head(t string) (c columns, ok bool) {
 	return c, c.rank >= 0 && (c.pid >= 0 || c.host >= 0)
 }
 
-// tables reads tables with a column for the rank and one for the process or the host.
+// tables reads the tables that have a column for the rank and one for the process or the host.
 func (c *Census) tables(text []string) {
 	var table columns
 	open := false
@@ -66,10 +67,10 @@ func (c *Census) tables(text []string) {
 	}
 }
 
-// hostLine is a line of a list of the hosts of ranks.
+// hostLine matches a line of a list of ranks and their hosts.
 var hostLine = textmatch.New(`(?i)^\W{0,3}(?:rank|task|proc)?[ =:#]{0,2}(\d{1,5})(?: is)?(?: on| at| ?[-=]+>| ?=|:|,)? +(?:host[ =:])?([A-Za-z][\w.-]{0,60})$`)
 
-// named reads lists of hosts whose logs have the names of the hosts.
+// named reads lists of ranks and their hosts. A host counts only if one of several logs is named after it.
 func (c *Census) named(logs []Log) {
 	files := map[string]bool{}
 	for _, l := range logs {
@@ -91,10 +92,10 @@ func (c *Census) named(logs []Log) {
 	}
 }
 
-// several is a rank and its process in a line that names several of both.
+// several matches a rank and its process in a line that lists such pairs.
 var several = textmatch.New(`(?i)\b(?:rank|task|proc|worker|member)[ =:#]{0,2}(\d{1,5})[ =:(]{1,2}(?:is )?pid[ =:]{0,2}(\d{2,8})\b|[ ,;](\d{1,5})[=:](?:pid)?(\d{3,8})\b`)
 
-// pairs reads a line that names several ranks with their processes.
+// pairs reads a line that lists several ranks and their processes.
 func (c *Census) pairs(t string) {
 	if !strings.Contains(t, "pid") && !strings.Contains(t, "PID") || strings.Contains(t, "ocal") {
 		return
@@ -111,5 +112,5 @@ func (c *Census) pairs(t string) {
 	}
 }
 
-// digitsOnly reports whether a cell is the number of a rank or of a process.
+// digitsOnly reports whether a cell may be the number of a rank or of a process.
 func digitsOnly(t string) bool { return t != "" && len(t) <= 8 && strings.Trim(t, "0123456789") == "" }

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestProcesses: tables and lists tell which process is which rank.
+// TestProcesses checks that tables and lists tell the rank of a process.
 func TestProcesses(t *testing.T) {
 	for name, text := range map[string]string{
 		"a table":             "# rank host pid\n0 q1 900\n1 q1 901\n2 q2 902\n",

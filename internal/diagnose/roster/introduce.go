@@ -2,7 +2,7 @@ package roster
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// Unranked is a log of which neither its name nor a launcher says which rank has printed it.
+// Unranked is a log whose rank is not known: neither its name nor a launcher says which rank has printed it.
 type Unranked struct {
 	Text    []string
 	Source  job.Source
@@ -10,8 +10,10 @@ type Unranked struct {
 	Mixed   bool // it is the only log, and several ranks have printed it
 }
 
-// Introduce returns the rank of each of some logs, or -1. A program may say at its beginning which rank it is. If no
-// program does, the lines of each of several logs may name one rank. No two logs may be of the same rank and of the same stream.
+// Introduce returns the rank of each of some logs, or -1. If a program says at the beginning of its log which rank it
+// is, its log has that rank. If no program does so, Introduce uses logs in which all lines that name a rank as their
+// own name the same one. There must be at least two such logs. If several logs with the same Source have the same rank,
+// none of them gets it. Logs that have records of a host or the output of several ranks get -1.
 func Introduce(logs []Unranked) []int {
 	ranks, found := assign(logs, Introduced)
 	if found > 0 || len(logs) < 2 {
@@ -23,7 +25,8 @@ func Introduce(logs []Unranked) []int {
 	return ranks
 }
 
-// assign returns the rank of each log according to find, or -1, and how many logs have one.
+// assign returns the rank of each log according to find, or -1, and how many logs have a rank. A rank that find returns
+// for several logs of the same stream does not count.
 func assign(logs []Unranked, find func(text []string) int) (ranks []int, found int) {
 	type of struct {
 		rank   int
@@ -46,7 +49,7 @@ func assign(logs []Unranked, find func(text []string) int) (ranks []int, found i
 	return ranks, found
 }
 
-// soleRank returns the only rank that lines of a log name as their own, or -1.
+// soleRank returns the only rank that lines of a log name as their own. It returns -1 if they name none or several.
 func soleRank(text []string) int {
 	rank := -1
 	for _, t := range text[:min(len(text), soleLines)] {
@@ -59,5 +62,5 @@ func soleRank(text []string) int {
 	return rank
 }
 
-// soleLines is how many lines of a log are looked at for ranks.
+// soleLines is how many lines of a log soleRank reads.
 const soleLines = 400

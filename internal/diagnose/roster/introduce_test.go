@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestIntroduce: the lines of each of several logs may name one rank, but one log among others proves nothing.
+// TestIntroduce checks that several logs get ranks if the lines of each name one rank. It is not enough if one log
+// does.
 func TestIntroduce(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs []Unranked

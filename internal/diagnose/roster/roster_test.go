@@ -2,7 +2,7 @@ package roster
 
 import "testing"
 
-// TestProcess: lines of launchers and libraries say which rank a process is.
+// TestProcess checks lines of launchers and libraries that name a process and its rank.
 func TestProcess(t *testing.T) {
 	for line, want := range map[string][2]int{
 		"(WorkerDict pid=318707) env: RANK=3 WORLD_SIZE=4 LOCAL_RANK=0":                                                         {318707, 3},
@@ -23,7 +23,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestPrinter: tags of libraries name the process that prints.
+// TestPrinter checks that the tags of libraries name the process that has printed a line.
 func TestPrinter(t *testing.T) {
 	for line, want := range map[string]int{
 		"(VllmWorkerProcess pid=20441) ERROR 10-02 12:07:41 worker.py:233] x":         20441,
@@ -39,7 +39,7 @@ func TestPrinter(t *testing.T) {
 	}
 }
 
-// TestIntroduced: a program says at the beginning of its log which rank it is, and only one.
+// TestIntroduced checks that a program introduces itself at the beginning of its log as one rank.
 func TestIntroduced(t *testing.T) {
 	for _, c := range []struct {
 		text []string
@@ -56,7 +56,7 @@ func TestIntroduced(t *testing.T) {
 	}
 }
 
-// TestPod: the names of pods have the number of the rank, after that of the master.
+// TestPod checks the rank in the name of a pod. If rank 0 has a pod of its own, the ranks of the workers come after it.
 func TestPod(t *testing.T) {
 	for _, c := range []struct {
 		line   string
@@ -74,7 +74,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestTorchrun: the number of a rank on its host, and the host's, give the rank.
+// TestTorchrun checks that the rank is found from the local rank and the number of the host.
 func TestTorchrun(t *testing.T) {
 	for _, c := range []struct {
 		lines []string
@@ -97,7 +97,7 @@ func TestTorchrun(t *testing.T) {
 	}
 }
 
-// TestOwn: programs name their own rank in many ways.
+// TestOwn checks the forms in which programs name their own rank.
 func TestOwn(t *testing.T) {
 	for line, want := range map[string]int{
 		"mpi_rank=5: cannot open mesh.nc":                            5,
@@ -114,9 +114,9 @@ func TestOwn(t *testing.T) {
 		"[watchdog r2] no progress for 4 s":                          2,
 		"HDF5-DIAG: Error detected in HDF5 (1.12.2) MPI-process 11:": 11,
 		"ERROR STOP density is negative in image 3":                  3,
-		"INFO:resume.py:12:[r12654] resuming from ckpt":              -1, // a process
+		"INFO:resume.py:12:[r12654] resuming from ckpt":              -1, // a PID
 		"processor3: 182344 cells":                                   -1,
-		"rank 3: connection to rank 5 lost":                          -1, // another one
+		"rank 3: connection to rank 5 lost":                          -1, // another rank
 		"node 4: out of memory":                                      -1,
 		"image 37 is not a JPEG":                                     -1,
 		"5 files on disk, 3 tasks done":                              -1,

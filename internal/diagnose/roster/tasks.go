@@ -7,11 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// tasksRow is a row of the table of processes that the kernel writes when it ends one: the process and its name.
+// tasksRow matches a row of the table of processes that the kernel prints when it kills one: the PID and the name.
 var tasksRow = textmatch.New(`\[ *(\d{2,8})\] +\d+ +\d+ +\d+ .* (\S+)$`)
 
-// InTasks returns the rank of a process by its place among the processes of the same name in the table of the kernel,
-// or -1. There must be one for each rank of the job: the launcher has started them one after another.
+// InTasks returns the rank of a process that the kernel's table of processes lists, or -1. The table must list one
+// process of the same name for each rank of the job. A launcher starts these processes one after another, so the rank
+// is the place of the process in the order of their PIDs.
 func InTasks(text []string, pid, ranks int) int {
 	byName, name := map[string][]int{}, ""
 	for _, t := range text {

@@ -120,7 +120,7 @@ type Sign struct {
 func (r *Rule) vagueness() int {
 	text := len(r.Needles) > 0 || len(r.Ends.Reasons) > 0 || r.Match != nil || r.Context != nil
 	switch {
-	case len(r.Classes) > 0 && r.Classes[0] == Message: // what fits the words of a message otherwise is more specific
+	case len(r.Classes) > 0 && r.Classes[0] == Message: // any other rule that fits a message is more specific
 		switch {
 		case r.Is(Cascade):
 			return 5
@@ -144,8 +144,7 @@ func (r *Rule) vagueness() int {
 // Ending reports whether the rule is about how a rank ended.
 func (r *Rule) Ending() bool { return len(r.Ends.Signals)+len(r.Ends.Codes)+len(r.Ends.Statuses) > 0 }
 
-// fits reports whether the rule fits a sign whose text holds one of its
-// needles.
+// fits reports whether the rule fits a sign whose text contains one of the rule's needles, if it has any.
 func (r *Rule) fits(s Sign) bool {
 	if r.Ending() || r.Is(Kernel) != s.Kernel || r.Is(Weak) && s.Class == Message {
 		return false

@@ -18,6 +18,12 @@ var cancelled = []rule.Rule{{
 		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|(?:job|run|pipeline|build|workflow|task) (?:was|has been|failed:|ended:|status:|state:) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted (?:by user|at request of)|(?:signal|SIGTERM|request)\b.{0,40}\bcancell?ing\b|(?:execution|run) was cancell?ed|(?:job|run|training|experiment|execution) .{0,40}(?:intentionally|manually) (?:stopped|cancell?ed|terminated)|stopped by (?:the )?user|StopTrainingJob|type=cancel\b|operation cancell?ed by user|cancelled by uid \d|CANCELLED AT \S+ BY \d|state=cancelled by|canceled by user|has been revoked|externally set to (?:failed|success|skipped)`),
 	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|order|dependency|subscription|asyncio|download|upload|timer|context)\b|\brequest \S* ?(?:was |has been )?cancel`),
 }, {
+	Category: job.Cancelled, Signature: "batch-cancelled", Confidence: 0.85, Traits: rule.Verdict,
+	Hint:    "somebody cancelled the pipeline, or a newer one for the same branch replaced it",
+	Needles: []string{"the operation was cancel", "since a higher priority waiting request", "job failed: cancel"},
+	// Of GitHub and GitLab.
+	Match: textmatch.New(`##\[error\]The operation was cancell?ed|Cancell?ing since a higher priority waiting request|ERROR: Job failed: cancell?ed`),
+}, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: rule.Cascade | rule.Generic,
 	Meaning: "the user interrupted the program (Ctrl-C)",
 	Hint:    cancelledHint,

@@ -8,15 +8,15 @@ import (
 
 const checkpointHint = "delete the damaged file, or move it away, and resume from the checkpoint before it: gangrun run --resume --checkpoint-dir DIR begins at the newest one that is whole"
 
-// loads matches frames that read a checkpoint.
+// loads matches frames of code that reads a checkpoint.
 var loads = textmatch.New(`(?i)checkpoint|ckpt|resume|restore|load_state|torch\.load|serialization|safe_open|load_file|load_model|from_pretrained|\bweights\b|\.pth?\b`)
 
 var (
-	// restores matches frames that read the state of a run which is to go on.
+	// restores matches frames of code that reads the state from which a run goes on.
 	restores = textmatch.New(`(?i)\b(?:checkpoint|ckpt|resume|restore|restart|load_state|load_checkpoint|trainer_state)\w*\b`)
-	// damagedState matches messages that call a checkpoint or restart file damaged.
+	// damagedState matches messages which say that a checkpoint or restart file is damaged.
 	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic)|not (?:been )?(?:finali[sz]ed|committed)|missing commit\w*|partially written)|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR|checksum (?:is )?(?:wrong|failed|mismatch|error)\w*\b.{0,40}\.(?:cpt|ckpt|chk|rst|restart|pt)\b`)
-	// notDamaged matches what is no damage: other words for other failures.
+	// notDamaged matches words of messages about other failures.
 	notDamaged = textmatch.New(`(?i)warning|shape|size mismatch|permission|no space|quota`)
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// dialects has further rules for signatures of other files: what Ascend NPUs, Charm++, ARMCI and others call the same
-// failures.
+// dialects has further rules for signatures of other files. They match what Ascend NPUs, Charm++, ARMCI and others
+// print.
 var dialects = []rule.Rule{{
 	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: rule.Cascade | rule.Continued,
 	Hint:    waitHint,
@@ -112,5 +112,5 @@ var dialects = []rule.Rule{{
 	Match:   textmatch.New(`^\s*(?:\[\d+\] )?signal \(15(?:\.-?\d+)?\): Terminated`),
 }}
 
-// noReason matches lines of pyxis that say that the container did not start, and not why.
+// noReason matches lines of pyxis which say that the container did not start, but not why.
 var noReason = textmatch.New(`pyxis: (?:child \d+ failed|failed to (?:import|create|start)|container start failed|couldn't start container|could not start container|printing|if the image has an unusual)|required plugin spank_pyxis|invoke spank plugin stack`)

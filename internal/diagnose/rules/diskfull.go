@@ -17,7 +17,7 @@ var diskFull = []rule.Rule{{
 	Meaning: "the file system that the job writes to is full",
 	Hint:    "free space or inodes on that file system (df -h, df -i) or write elsewhere; keep fewer checkpoints; /tmp and caches may be what is full",
 	Needles: []string{"no space left on device", "not enough free disk space", "enough disk space", "database or disk is full", "enospc", "disk is full", "disk full", "not enough space", "insufficient disk space", "out of disk space", "cannot write: no space", "filesystem full", "file system is full", "no space left on disk", "insufficient free space", "insufficient space", "sqlite_full", "mpi_err_no_space", "no space available in any of the local directories", "could not find any valid local directory", "block limit reached", "storage limit reached", "over disk limit", "exceeded request_disk", "nospacelefterror", "outofdiskerror", "device full", "disk is out of space", "low on disk space", "run out of disk", "ran out of disk", "cannot create temp file for here-document"},
-	Unless:  textmatch.New(`(?i)</torch|will be (?:deleted|removed)|warn(?:ing)?:.*below|file watchers|inotify|\b(?:cache[sd]?|memory|buffer|queue|ring|pool|heap|stack|KV|vocabulary|line|screen|terminal)\b.{0,40}$|(?:is|are|has|have|find|found|with) enough|(?:make sure|ensure|check\w*|verify\w*|need) .{0,30}enough|enough disk space (?:available|found|: ?(?:yes|ok|true))|UserWarning|if (?:the |your )?(?:disk|file ?system)|insufficient space (?:for|between) (?:label|legend|title|text|axis)|\blimits?: |enough space (?:for the (?:label|legend|title|text|axis|plot)|to (?:display|show|draw|print|plot))|disk full(?: check|: ?\d)|is full of`),
+	Unless:  textmatch.New(`(?i)</torch|maybe you are out of disk space|will be (?:deleted|removed)|warn(?:ing)?:.*below|file watchers|inotify|\b(?:cache[sd]?|memory|buffer|queue|ring|pool|heap|stack|KV|vocabulary|line|screen|terminal)\b.{0,40}$|(?:is|are|has|have|find|found|with) enough|(?:make sure|ensure|check\w*|verify\w*|need) .{0,30}enough|enough disk space (?:available|found|: ?(?:yes|ok|true))|UserWarning|if (?:the |your )?(?:disk|file ?system)|insufficient space (?:for|between) (?:label|legend|title|text|axis)|\blimits?: |enough space (?:for the (?:label|legend|title|text|axis|plot)|to (?:display|show|draw|print|plot))|disk full(?: check|: ?\d)|is full of`),
 	Find:    textmatch.New(`device: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: [Nn]o space`),
 }, refused(job.DiskFull, "no-space", "free space or inodes there (df -h and df -i tell which is used up), or set GANGRUN_HOME and TMPDIR to directories elsewhere", "no space left on device"), {
 	Category: job.DiskFull, Signature: "disk-quota", Confidence: 0.95,
@@ -51,15 +51,14 @@ var diskFull = []rule.Rule{{
 	Needles: []string{"mdb_map_full", "environment mapsize limit reached"},
 }}
 
-// otherRefusals are reasons other than space for which a file system accepts no more bytes.
+// otherRefusals matches reasons other than a lack of space for which a file system accepts no more bytes.
 var otherRefusals = textmatch.New(`(?i)file too large|read-only file system|input/output error|stale (?:NFS )?file handle|disk quota exceeded`)
 
-// ownWords match faults that have their own rule, whatever the reason.
+// ownWords matches faults that have a rule of their own, whatever the reason.
 var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
-// refused returns the rule for a file system that refused something to gangrun itself, for the
-// reason that the operating system names. Because of that, ranks could not be started, were lost,
-// or not all of their output was kept.
+// refused returns a rule for a file system that refused something to gangrun itself, for one of the operating system's
+// reasons. Ranks could then not be started, were lost, or not all of their output was kept.
 func refused(category job.Category, signature, hint string, reasons ...string) rule.Rule {
 	return rule.Rule{
 		Category: category, Signature: signature, Confidence: 1, Hint: hint,

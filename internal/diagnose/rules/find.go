@@ -54,8 +54,8 @@ func Means(r *rule.Rule) string {
 	return r.Signature
 }
 
-// Like returns the first rule that has the given signature, with the traits and the confidence of r. It returns r itself
-// if signature is empty or its own.
+// Like returns the first rule that has the given signature, but with the traits and the confidence of r. It returns r
+// itself if signature is empty or that of r.
 func Like(r *rule.Rule, signature string) *rule.Rule {
 	if signature == "" || signature == r.Signature {
 		return r

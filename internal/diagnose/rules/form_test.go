@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestRuleForm checks how the rules are written.
+// TestRuleForm checks that each rule has the fields that it needs, in the right form.
 func TestRuleForm(t *testing.T) {
 	category := map[string]job.Category{}
 	meaning := map[string]bool{}

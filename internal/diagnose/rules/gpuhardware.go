@@ -8,15 +8,14 @@ import (
 
 const gpuHint = "leave the GPU ${artefact|named} out until it is reset and tested (nvidia-smi -q, dcgmi diag)"
 
-// xid makes the pattern of a driver's XID record with one of those codes.
+// xid returns the pattern of a driver's record of an XID with one of the codes.
 func xid(codes string) *textmatch.Pattern {
 	return textmatch.New(`Xid \((?:PCI:)?(?P<artefact>[0-9a-fA-F:.]+)\): (?:` + codes + `)(?: pid='?(?P<pid>\d+)'?,)?`)
 }
 
-// Codes and meanings are those of NVIDIA's XID catalogue ("Analyzing Xid Errors with the Xid
-// Catalog"). This file has the codes whose immediate action is to reset the GPU or the host, and
-// the errors of memory and links. cudafailure.go has those whose action is to restart the program.
-// Codes to be ignored are in neither file.
+// Codes and meanings are those of NVIDIA's XID catalogue ("Analyzing Xid Errors with the Xid Catalog"). This file has
+// the codes whose immediate action is to reset the GPU or the host, and the errors of memory and links. cudafailure.go
+// has the codes whose immediate action is to restart the program. Codes to be ignored are in neither file.
 var gpuHardware = []rule.Rule{{
 	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: rule.Kernel,
 	Meaning: "the GPU has fallen off the bus (XID 79) or stopped answering (46, 119, 120, 158, 167)",

@@ -8,13 +8,13 @@ import (
 
 const hangHint = "find out where the rank stands (py-spy dump, gdb): a lock, a read that never ends, a collective that another rank does not join"
 
-// ends matches what a program that supervises others says it does to them.
+// ends matches the words with which a supervising program says what it does to the program that hangs.
 var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b|stopp?\w*|end(?:ing|ed) the|(?:run|job) (?:was |is )?(?:ended|stopped)|shut\w*|dump\w*|sending|sent|sig[a-z]{2,5}|qdel|scancel|giving up|restart\w*|evict\w*|drain\w*|cordon\w*|replac\w*|exclud\w*|remov\w*|(?:collect|tak|writ|gather)\w* (?:the )?stacks|stacks (?:taken|written|collected))\b`)
 
 const (
-	// still is what does not go on.
+	// still matches the words which say that something makes no progress.
 	still = `(?:\b(?:no|not|without|hasn't|haven't|did not|didn't|never|nothing)\b.{0,40}\b(?:progress\w*|output|stdout|heartbeats?|steps?|iterations?|complet\w*|advanc\w*|respon\w*|activity|written|printed|logged|updat\w*|finish\w*|moved|modified|touched|answer\w*|beat\w*|seen|heard)|\b(?:unresponsive|inactive|hung|hang|stuck|stalled|deadlock\w*|blocked|frozen|looks dead|last (?:heartbeat|output|line|step|update))\b|\b(?:has been|still|stayed|remained) at \S+(?: \d+)? (?:for|after|since)\b|\bbelow 1 ?%)`
-	// long is how long.
+	// long matches a duration or the time since when.
 	long = `(?:\b\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hrs?|hours?)\b|\bsince \d{1,2}:\d\d)`
 )
 
@@ -43,6 +43,12 @@ var hang = []rule.Rule{{
 		`\b(?:rank|worker|process|job|training|task)\b.{0,40}\b(?:is|are|seems|appears) stuck\b|deadlock (?:detected|suspected)|declar(?:ing|ed) (?:a )?(?:hang|hung)|considered hung|training stalled|counter stuck at \d|\b(?:idle|inactive|silent|unresponsive) for (?:more than |over )?\d+.{0,60}(?:kill|abort|terminat|stop|restart)`),
 	Unless: textmatch.New(`(?i)watchdog got stuck|blocked for more than|soft lockup|jax|coordination|kubelet|etcd|\bretry|timeout ?[:=]|\b(?:enabled|disabled|armed)\b|\((?:no|after) |\bif no\b|will (?:be )?(?:kill|abort|stop|end|restart)|data ?loader stalled|waiting for data|\brecovered|is not stuck`),
 }, {
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8,
+	Hint:    hangHint,
+	Needles: []string{"***timeout", "(timeout)"},
+	// Of CTest.
+	Match: textmatch.New(`^ *\d+/\d+ Test +#\d+: .*\*\*\*Timeout +\d|^\s+\d+ - \S+ \(Timeout\)`),
+}, {
 	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: rule.Generic,
 	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
 	Hint:    hangHint,
@@ -63,7 +69,7 @@ var hang = []rule.Rule{{
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: rule.Verdict,
 	Hint:    hangHint,
-	Needles: []string{"no output", "no log", "no line", "no message", "no step for", "no progress for", "no new line", "no sign of life", "deadlock", "last message", "last sign", "presumed dead", "not grown", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
+	Needles: []string{"no output", "no log", "no line", "no message", "no step for", "no progress for", "no new line", "no sign of life", "deadlock", "last message", "last sign", "last output", "last line", "presumed dead", "not grown", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
 	Match:   textmatch.New(`(?i)\b(?:detected|found|reports?|causes?) (?:an? |the )?(?:\w+ )?deadlock\b|\bdeadlock (?:was )?(?:found|detected)\b|\bno (?:new )?(?:output|progress|steps?|lines?|messages?) since \d\d?:\d\d\b|\blast (?:message|sign|output|line|word)s?\b.{0,40}\b\d+ ?\w+ ago\b|\b(?:log|output|file|counter)\b.{0,40}\b(?:not|n't) (?:grown|changed|moved|advanced) (?:for|in|since)\b.{0,10}\d|\bno (?:new |log )?(?:output|steps?|progress|lines?|messages?|entr(?:y|ies)|sign of life)\b(?: \w+){0,4}? (?:for|in|since) (?:more than |over |the last )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
 	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|try restarting transaction|database|\bsql|collective|nccl|gloo`),
 }}

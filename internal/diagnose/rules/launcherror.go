@@ -8,8 +8,8 @@ import (
 
 const processHint = "lower the number of threads (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS) and of workers, or raise the limit: ulimit -u, the cgroup's pids.max, kernel.threads-max"
 
-// aboutWorkdir matches the reason why a rank could not be started because its working directory
-// cannot be entered. It ends like the kernel's message for a missing program.
+// aboutWorkdir matches the reason of a rank that could not enter its working directory. The end of the reason is like
+// that of the kernel's message for a missing program.
 var aboutWorkdir = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
 // noEnvironment matches messages of tools that set up an environment, and of licence managers.

@@ -10,7 +10,7 @@ const divergedHint = "lower the learning rate, clip gradients, warm up longer, o
 
 const unstableHint = "shorten the time step, relax or minimise the initial state first, and look at boundary conditions and mesh; resume from a state before the instability"
 
-// tooSmall matches what solvers say that cannot go on with steps of any size.
+// tooSmall matches messages of solvers that cannot go on with steps of any size.
 var tooSmall = textmatch.New(`(?i)maximum number of iterations exceeded: \d+|\b(?:time[ -]?step|dt|step ?size)(?: size)? (?:is |became |has become )?(?:too small|below (?:the )?minimum)`)
 
 var modelDiverged = []rule.Rule{{

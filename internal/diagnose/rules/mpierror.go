@@ -8,7 +8,7 @@ import (
 
 const mpiHint = "look at the MPI call named and its arguments: counts, tags, ranks, buffers, and whether every rank makes it"
 
-// mpiRank finds the rank in the errors of MPICH and, on the line after, of Open MPI.
+// mpiRank matches the rank in the errors of MPICH and, on the line after the error, of Open MPI.
 var mpiRank = textmatch.New(`\(rank (?P<rank>\d+) in comm|reported by process \[\d+,(?P<rank>\d+)\]`)
 
 var mpiError = []rule.Rule{{

@@ -34,7 +34,7 @@ var mpiRuntime = []rule.Rule{{
 	Category: job.MPIRuntime, Signature: "daemons-missing", Confidence: 0.8, Traits: rule.Generic,
 	Meaning: "mpirun could not start its daemons, and does not say why",
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
-	Needles: []string{"unable to reliably start one or more daemons", "unable to start one or more daemons", "timeout waiting for task launch"},
+	Needles: []string{"unable to reliably start one or more daemons", "unable to start one or more daemons", "a daemon (pid", "timeout waiting for task launch"},
 }, {
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9,
 	Hint:    "look at that host first: whether it is up, and whether its MPI and the network work there",

@@ -8,7 +8,7 @@ import (
 
 const peerHint = "the other end went away: look for the rank that failed first; where none did, look at the network between the hosts"
 
-// peerGone is how a program says that it has lost another one of the job.
+// peerGone matches the words with which a program says that it has lost another one of the job.
 var peerGone = textmatch.New(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node|member|task|neighbou?r|partner|client|other (?:end|side))s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
 	`\b(?:another|other|remote) (?:rank|process|node|worker|task)e?s?\b`)
 

@@ -11,22 +11,21 @@ const outputHint = "create the directory of ${artefact|the output} beforehand on
 const existsHint = "choose another output path, or allow the program to go on in it (exist_ok=True, --overwrite)"
 
 var (
-	// outputExists matches the message of a program whose output exists already: it names the
-	// output, then says that it exists.
+	// outputExists matches a message which names an output and then says that the output exists already.
 	outputExists = textmatch.New(`(?i)\b(?:output|results?|run|experiment|log(?:ging)?|save|target|export)[ _-]?(?:files?|dir(?:ector(?:y|ies))?|folders?|path)\b.*\b(?:(?:already )?exists?|(?:is )?not empty)\b`)
-	// goesOn matches words of a program that goes on nevertheless.
+	// goesOn matches words of a program that goes on although its output exists.
 	goesOn = textmatch.New(`(?i)overwrit(?:ing|ten|es)|warning|\b(?:append|skip|resum|reus|continu|delet|remov|renam|ignor)\w*(?:ing|ed|es|s)\b|\bwill (?:append|skip|resume|reuse|continue|delete|remove|rename|ignore|be)\b|backup|backing|\b(?:does|do|did|must|doesn't|don't) (?:not )?exist`)
-	// existing finds the path in what outputExists matches.
+	// existing matches the path in such a message.
 	existing = textmatch.New(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)
 )
 
-// cannotWriteText matches what programs say of an output that they cannot open.
+// cannotWriteText matches messages of programs that cannot open an output file.
 const cannotWriteText = `(?i:(?:cannot|can't|could not|couldn't|unable to|failed to|error) (?:open(?:ing)?|creat\w+|writ\w+)(?: to)? (?:the )?(?:(?:output|result|log|trajectory|restart|dump|new) )?(?:file|directory)?:? ?['"<]?(?P<artefact>[^\s'">]*[/.][^\s'">]*)['">]? (?:for (?:writing|output|appending)|in write mode)|` +
 	`(?:cannot|can't|could not|couldn't|unable to|failed to|error) (?:open(?:ing)?|creat\w+|writ\w+)(?: to)? (?:the )?(?:output|result|results|trajectory|dump) (?:file|directory|folder|path)\b)`
 
 var (
 	cannotWrite = textmatch.New(cannotWriteText)
-	// otherRefusal matches reasons that other categories have.
+	// otherRefusal matches reasons that belong to other categories.
 	otherRefusal = textmatch.New(`(?i)permission|no space|quota|read-only|input/output error|warning|socket|thread|cuda`)
 )
 
@@ -45,8 +44,9 @@ var outputError = []rule.Rule{{
 	Match:   textmatch.New(`Parent directory (?P<artefact>\S+) does not exist|non-existent directory: '(?P<artefact>[^']+)'|[Uu]nable to (?:synchronously )?create file \(unable to open file: name = '(?P<artefact>[^']+)', errno = 2`),
 }, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
-	Hint:    outputHint,
-	Needles: []string{"cannot open the connection", "cannot open file", "cannot open compressed file"}, // of R, whose calls show what for
+	Hint: outputHint,
+	// These are messages of R. The calls in Context show that the file is an output.
+	Needles: []string{"cannot open the connection", "cannot open file", "cannot open compressed file"},
 	Context: textmatch.New(`^Calls: .*\b(?:saveRDS|save|write\.\w+|write_\w+|fwrite|ggsave|sink|pdf|png|svg|jpeg|tiff|cat|writeLines|dput|dump|save\.image)\b`),
 	Find:    textmatch.New(`cannot open (?:compressed )?file '(?P<artefact>[^']+)'`),
 	Unless:  otherRefusal,
@@ -132,7 +132,7 @@ var outputError = []rule.Rule{{
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.8,
 	Hint:    outputHint,
 	Classes: []string{"fortran runtime error", "forrtl severe"},
-	Match:   textmatch.New(`Cannot open file '(?P<artefact>[^']*(?:outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
+	Match:   textmatch.New(`(?i)Cannot open file '(?P<artefact>[^']*(?:\bout|outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
 }, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    outputHint,

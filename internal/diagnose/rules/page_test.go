@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// meanings has what each category is, for the documentation.
+// meanings describes the categories for the documentation.
 var meanings = map[job.Category]string{
 	job.IncorrectInputs:     "A file, dataset, argument or format that was given to the job is wrong or missing.",
 	job.SemanticError:       "The code does not fit its data or its libraries.",
@@ -50,7 +50,7 @@ var meanings = map[job.Category]string{
 	job.Unknown:             "The job failed, and gangrun found no cause.",
 }
 
-// actions has what each action is.
+// actions describes the actions for the documentation.
 var actions = map[job.Action]string{
 	job.RetryNever:     "no retry: the same would happen again",
 	job.RetryOnce:      "one retry",
@@ -58,7 +58,7 @@ var actions = map[job.Action]string{
 	job.RetryElsewhere: "several retries, as for `again`, but without the host or GPU that failed",
 }
 
-// limits says how often a run restarts, as retry.Policy decides it. ´ stands for a backquote.
+// limits says how often retry.Policy lets a run restart. A ´ stands for a backquote.
 const limits = `
 ## How often gangrun retries
 
@@ -132,8 +132,7 @@ the cause only if there is no other sign of a failure. A retry that is *charged*
 	return out.Flush()
 }
 
-// signatures returns the first rule of each signature of a category that has
-// a meaning, in the order in which the files list them.
+// signatures returns the rules of a category that have a meaning, in the order of the files, and then those of Endings.
 func signatures(c job.Category) []rule.Rule {
 	var list []rule.Rule
 	for _, r := range written() {

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
 
-// written returns every rule in the order of the files. The list, and what is made of it, are
-// built when they are first needed, like patterns.
+// written returns every rule in the order of the files. Like patterns, the list and what depends on it are built on
+// first use.
 var written = sync.OnceValue(func() []*rule.Rule {
 	var all []*rule.Rule
 	for _, list := range [][]rule.Rule{
@@ -41,8 +41,8 @@ func All() []rule.Rule {
 	return all
 }
 
-// SaysLittle reports whether the rule fits whatever an exception, a panic or a program's own message says. If the text
-// gives a reason, that tells more.
+// SaysLittle reports whether r fits failures of many causes, as a rule for any panic or for any message about a missing
+// file does. If the text of a sign gives a reason, the rule for that reason tells more.
 func SaysLittle(r *rule.Rule) bool {
 	switch r.Signature {
 	case ProgramError, "uncaught-exception", "cpp-exception", "rust-panic", "go-panic", "fortran-runtime", "cuda-error", "library-misuse":

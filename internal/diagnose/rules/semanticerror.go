@@ -6,13 +6,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// semantic makes a rule for exceptions that mean that the code does not fit
-// its data or libraries.
+// semantic returns a rule for exceptions which mean that the code does not fit its data or libraries.
 func semantic(signature, meaning, hint string, classes ...string) rule.Rule {
 	return rule.Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.9, Classes: classes}
 }
 
-// torch makes a rule for exceptions whose text says more than their class.
+// torch returns a rule for exceptions whose text says more than their class.
 func torch(signature, meaning, hint string, needles ...string) rule.Rule {
 	return rule.Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.95, Classes: []string{"*"}, Needles: needles}
 }
@@ -216,6 +215,5 @@ var semanticError = []rule.Rule{
 		Needles: []string{"warning: data race", "concurrent map writes", "concurrent map read and map write", "concurrent map iteration and map write"},
 	}}
 
-// ProgramError is the signature of a program's own error message that no other
-// rule knows.
+// ProgramError is the signature of a program's own error message that no other rule knows.
 const ProgramError = "program-error"

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// fruitless is why a run promises nothing more.
+	// fruitless matches the reasons why a run promises no further improvement.
 	fruitless = `(?:\bearly[- ]?stop\w*|\bno (?:further |more )?gain\b|\b(?:rises|rising|risen|rose|worsen\w*|deteriorat\w*|(?:gets?|got|getting) worse)\b.{0,30}\b(?:points|evals?|evaluations|epochs|checks|times|rounds|intervals)\b|\bstop(?:s|ped|ping)? (?:\S+ ){0,4}early\b|\bend(?:ed|ing|s) (?:\S+ ){0,4}early\b|\bno improvement|(?:\bnot|n't|\bnever)(?: \w+)? (?:improv|decreas|increas)\w*|\bwithout improvement|\bplateau\w*|\bflat (?:for|over|since)\b|\bpatience\b|\bprun(?:ed|ing)\b|\bmedian (?:stop\w*|rule|of)\b|\b(?:worse|lower|higher) than (?:the )?median\b|\b(?:above|below) (?:the )?(?:median|rung)\b|\bhopeless|\bhalving\b|\b(?:reached|met) (?:the |its )?target\b)`
-	// cut is what is done to it.
+	// cut matches the words which say that the run is ended.
 	cut = `\b(?:stop(?:s|ped|ping)|end(?:ed|ing)|terminat(?:es|ed|ing)|kill(?:s|ed|ing)|abort(?:s|ed|ing)|exit(?:s|ing)|prun(?:ed|ing)|quit(?:s|ting)|cutting|early-?stopped)\b`
 )
 

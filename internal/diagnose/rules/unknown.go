@@ -5,7 +5,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// These rules are for ends that do not show a reason.
+// unknown has rules for ends that do not show a reason.
 var unknown = []rule.Rule{{
 	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Traits: rule.Generic | rule.Mute,
 	Meaning: "the rank ended with a code that is not 0 and printed no reason",

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -21,7 +22,8 @@ func (g *Sign) Caught(text []string) bool {
 	return !g.Plain && g.Report == nil && at >= 0 && outlook.Records(text[at])
 }
 
-// Above returns the line above an exception, or -1. It leaves out how Python begins the exception of another process.
+// Above returns the line above an exception, or -1. It skips the lines with which Python begins the exception of
+// another process: """ and "..._RemoteTraceback:".
 func (g *Sign) Above(text []string) int {
 	at := g.From - 1
 	for at >= 0 && (text[at] == `"""` || strings.HasSuffix(strings.TrimRight(text[at], " :"), "_RemoteTraceback")) {
@@ -30,7 +32,14 @@ func (g *Sign) Above(text []string) int {
 	return at
 }
 
-// OfChild reports whether an exception ended a child process, which Python's multiprocessing reports.
+// OfChild reports whether an exception has ended a child process of Python's multiprocessing. The line above the
+// exception then names the child process, as in "Process SpawnProcess-1:".
 func (g *Sign) OfChild(text []string) bool {
 	return g.From > 0 && strings.HasPrefix(text[g.From-1], "Process ") && strings.HasSuffix(text[g.From-1], ":")
 }
+
+// ofScript matches what a shell says about a command of a script.
+var ofScript = textmatch.New(`^\S+: line \d+: `)
+
+// OfScript reports whether a shell says the title about a command of a script. By default, the script goes on.
+func (g *Sign) OfScript() bool { return ofScript.MatchString(g.Title) }

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestAround: the lines around a message that says little tell the category.
+// TestAround checks that the lines around a message that says little tell the category.
 func TestAround(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a library says it first":     {"fwrite: wrote 4096 of 65536 bytes\nError: state not written", "no-space"},

@@ -14,15 +14,14 @@ import (
 var (
 	// wantsDevice matches messages of programs that find no GPU.
 	wantsDevice = textmatch.New(`(?i)\b(?:no|zero|0|without an?|at least (?:one|1)|requires? an?|needs? an?) (?:\w+ ){0,2}(?:gpus?|cuda|accelerators?|devices?)\b|\b(?:gpus?|cuda|accelerators?)\b.{0,30}\b(?:not|un)[ -]?(?:be )?(?:available|found|usable|detected|functional|initiali[sz]ed|visible)\b`)
-	// aboutDevice matches warnings and errors about the start of CUDA, with which such messages are explained.
+	// aboutDevice matches warnings and errors about the start of CUDA. They may explain why a program finds no GPU.
 	aboutDevice = textmatch.New(`(?i)\b(?:cuda|nvml|nvidia|hip|rocm)\b.{0,200}\b(?:driver|error|failed|mismatch|initiali[sz]\w+)\b`)
 )
 
-// deviceBefore is how many lines before such a message a library may have told why there is no GPU.
+// deviceBefore is how many lines before such a message a library may have said why there is no GPU.
 const deviceBefore = 12
 
-// blameDevice changes the rule of signs that say that there is no GPU. They get the rule of a line before them that tells
-// why.
+// blameDevice changes the rule of signs which say that there is no GPU to the rule of an earlier line which says why.
 func (f *finder) blameDevice() {
 	for _, g := range f.withMessage() {
 		if g.Plain || g.Report != nil || !wantsDevice.MatchString(g.Text) {
@@ -38,7 +37,8 @@ func (f *finder) blameDevice() {
 				g.Rule = r
 				break
 			}
-			if r != nil && r.Category == job.CUDAFailure && rules.SaysLittle(g.Rule) { // CUDA cannot say more before it has started
+			// CUDA can give no better reason before it has started.
+			if r != nil && r.Category == job.CUDAFailure && rules.SaysLittle(g.Rule) {
 				g.Rule = rules.Named("cuda-init")
 				break
 			}
@@ -57,7 +57,7 @@ func (f *finder) withMessage() []*Sign {
 // undelivered matches what the transports of MPI print if the network does not deliver a message.
 var undelivered = textmatch.New(`(?i)\bUNDELIVERABLE\b|\bLE_TIMEOUT\b|\bno route to host\b|\b(?:network|host|destination) is unreachable\b|\bretry count(?:er)? exceeded\b|\bRETRY_EXC_ERR\b|\blink (?:is |went )?down\b|\bconnection timed out\b|\bendpoint timeout\b|\bport (?:is )?(?:not active|down)\b|\bOFI \w+(?: \w+)? failed\b.*(?:Input/output error|PTLTE)`)
 
-// How far from the error of an MPI call the transport may tell its reason, in lines.
+// How many lines before and after the error of an MPI call the transport may give the reason.
 const (
 	transportBefore = 3
 	transportAfter  = 7
@@ -78,8 +78,8 @@ func (f *finder) blameTransport() {
 // helpLines is how many lines a help text of Open MPI may have.
 const helpLines = 20
 
-// blameHelp changes the rule of help texts of Open MPI about its start that give the reason of the system, on a line of
-// their own, before the text ends.
+// blameHelp changes the rule of Open MPI's help texts about its start if a line of the text gives the reason of the
+// operating system.
 func (f *finder) blameHelp() {
 	for _, g := range f.Signs {
 		if g.Rule.Signature != "mpi-init" || !g.Plain {
@@ -105,8 +105,8 @@ var toldReason = textmatch.New(`(?i)^\s*(?:error|reason|errno|cause|message)\w*:
 // noteBefore is how many lines before an exception that says little may tell its reason.
 const noteBefore = 9
 
-// blameNote changes the rule of exceptions that say little. They get the rule of the error that the program has printed
-// right before them.
+// blameNote changes the rule of exceptions that say little to the rule of the error that the program printed just
+// before.
 func (f *finder) blameNote() {
 	for _, g := range f.Signs {
 		if !g.Native || !rules.SaysLittle(g.Rule) || !g.Rule.Is(rule.Generic) {

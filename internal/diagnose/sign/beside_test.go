@@ -11,7 +11,7 @@ import (
 
 const noGPU = "\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nValueError: no GPU found"
 
-// TestBeside: lines beside a sign, of other software, tell what it means.
+// TestBeside checks that lines of other software near a sign tell what the sign means.
 func TestBeside(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a warning tells why there is no GPU": {"UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040)." + noGPU, "driver-too-old"},
@@ -36,7 +36,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestLastWords: the last words of a rank count if they tell the category.
+// TestLastWords checks that the last words of a rank count if they tell the category.
 func TestLastWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"step 3\nsolver: tile map lists 6 ranks, but the job has 3":           "program-input",

@@ -9,8 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// EffectOf returns the first of some signs that explains g, which says less, or nil if none before g does: a GPU could not be
-// used, if g counts GPUs, chooses one or requires one; or storage failed, if g is about reading or writing.
+// EffectOf returns the first of some signs before g that explains g, or nil. If g is about counting, choosing or
+// requiring GPUs, a sign that a GPU could not be used explains it. If g is about reading or writing, a failure of
+// storage explains it, unless the program goes on in another way after that failure.
 func (g *Sign) EffectOf(signs []*Sign) *Sign {
 	var why job.Category
 	switch g.Rule.Category {
@@ -30,7 +31,7 @@ func (g *Sign) EffectOf(signs []*Sign) *Sign {
 	return nil
 }
 
-// transfer is how a program says that it could not read or write.
+// transfer matches the words with which a program says that it could not read or write.
 var transfer = textmatch.New(`(?i)\b(?:error|fail\w*|cannot|could not|unable)\b.{0,40}\b(?:read|writ|flush|clos|sync|sav|stor)(?:e|ing|ten)?\b|\b(?:read|writ|flush|clos|sync|sav|stor)(?:e|ing|ten)?\b.{0,60}\bfailed\b|\bnf(?:90)?_(?:put|get|sync|close)|\bI/?O error`)
 
 // lastFrames returns the last two frames of a traceback.

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestEffectOf: a failure that only shows what an earlier sign says is its effect.
+// TestEffectOf checks that a failure is recognised as the effect of an earlier sign.
 func TestEffectOf(t *testing.T) {
 	of := func(c job.Category, class, title, frames string, from int) *Sign {
 		return &Sign{Class: class, Context: frames, Rule: &rule.Rule{Category: c}, Title: title, From: from, At: from, To: from + 1}

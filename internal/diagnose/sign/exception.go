@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
 
-// exceptions finds the uncaught Python exceptions of a text: one sign for
-// each chain. Lines that belong to any are marked as covered.
+// exceptions finds the uncaught Python exceptions of a text, and returns one sign for each chain of exceptions. It sets
+// covered for all lines of exceptions.
 func exceptions(text []string, covered []bool, book *rule.Book) []*Sign {
 	all := pytrace.Tracebacks(text)
 	var signs []*Sign
@@ -30,7 +30,7 @@ func exceptions(text []string, covered []bool, book *rule.Book) []*Sign {
 	return append(signs, escaped(text, covered, book)...)
 }
 
-// escaped finds the exceptions that a logger has written into one line each.
+// escaped finds exceptions that a logger has written into one line each.
 func escaped(text []string, covered []bool, book *rule.Book) (signs []*Sign) {
 	for i, t := range text {
 		if covered[i] {
@@ -50,8 +50,8 @@ func escaped(text []string, covered []bool, book *rule.Book) (signs []*Sign) {
 // recordLines is how many lines above a traceback in JSON may have the message of the same record.
 const recordLines = 3
 
-// judge makes one sign of a chain of exceptions. The last exception ended the program, but another
-// one is better if the last only carries it or says less.
+// judge returns one sign for a chain of exceptions. It uses the last exception, which ended the program, unless another
+// one says more or the last only carries it.
 func judge(chain []pytrace.Exception, book *rule.Book) *Sign {
 	last := len(chain) - 1
 	use := last
@@ -66,8 +66,7 @@ func judge(chain []pytrace.Exception, book *rule.Book) *Sign {
 		g.Context += "\n: load checkpoint"
 	}
 	for i := use - 1; i >= 0; i-- {
-		// An exception that came from another process has two places. The first is where
-		// it was raised.
+		// An exception that came from another process has two places. The first is where the exception was raised.
 		if e := &chain[i]; g.Where == "" || e.Base() == g.Class && e.Message == chain[use].Message && len(e.Frames) > 0 {
 			g.Where = e.Where()
 		}
@@ -92,7 +91,7 @@ func judge(chain []pytrace.Exception, book *rule.Book) *Sign {
 // OfException makes a sign of an exception.
 func OfException(e *pytrace.Exception) *Sign {
 	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare}
-	if g.Class == "error" { // zlib.error, struct.error
+	if g.Class == "error" { // such as zlib.error and struct.error
 		g.Class = e.Class
 	}
 	g.Title = g.Class

@@ -88,7 +88,7 @@ func Find(t Text, book *rule.Book) Found {
 	return f.Found
 }
 
-// add adds a sign, if there is a rule for it.
+// add adds a sign if a rule fits it. It marks the lines of the sign as covered in any case.
 func (f *finder) add(g *Sign) {
 	if g.Rule == nil {
 		g.Rule = g.Match(f.book)
@@ -110,13 +110,14 @@ func (f *finder) keep(g *Sign) {
 	}
 }
 
-// aroundCalls is how many lines before or after a message of R have the calls that led to it.
+// aroundCalls limits how many lines before or after a message of R may list the calls that led to it.
 const aroundCalls = 6
 
-// frameBytes is how long the frame of a traceback is at most. A longer line is a traceback whose line ends were lost.
+// frameBytes is the greatest length of a frame of a traceback. A longer line is a traceback that has lost its line
+// ends.
 const frameBytes = 300
 
-// line adds line i, if it is a sign by itself.
+// line adds line i if the line is a sign by itself.
 func (f *finder) line(i int) {
 	text := f.Lines[i]
 	if r := f.Reason(i); r != job.ReasonNone {
@@ -142,7 +143,7 @@ func (f *finder) line(i int) {
 		return // the program only tells what it does
 	}
 	if g.Rule != nil && g.Rule.Is(rule.Weak) && f.Records {
-		return // gangrun reports its own troubles by a Reason
+		return // gangrun reports its own problems by a Reason
 	}
 	if (g.Rule == nil || !g.Kernel) && message.FromR(text) {
 		if g.Context = message.Calls(f.Lines[i+1 : min(len(f.Lines), i+aroundCalls)]); g.Context == "" {
@@ -168,11 +169,11 @@ func (f *finder) line(i int) {
 	f.keep(g)
 }
 
-// stackLine is a line of the error stack that MPICH prints after an error.
+// stackLine matches a line of the error stack that MPICH prints after an error.
 var stackLine = textmatch.New(`^\s*\w+\(\d+\)\W*: ?`)
 
-// blameAssertion changes the rule of exceptions that say only that an assertion in a GPU kernel
-// failed. They get the rule of the line in which the kernel names the assertion.
+// blameAssertion changes the rule of exceptions which say only that an assertion in a GPU kernel failed to the rule of
+// the line that names the assertion.
 func (f *finder) blameAssertion() {
 	i := slices.IndexFunc(f.Signs, func(g *Sign) bool { return g.Plain && g.Rule.Signature == "cuda-device-assert" })
 	if i < 0 {
@@ -185,7 +186,7 @@ func (f *finder) blameAssertion() {
 	}
 }
 
-// addOwn adds a line that gangrun itself has written as a sign.
+// addOwn adds a sign for line i, which gangrun itself has written for the given reason.
 func (f *finder) addOwn(i int, r job.Reason) {
 	g := &Sign{Text: f.Lines[i], Title: f.Lines[i], From: i, At: i, To: i + 1, Plain: true}
 	if g.Rule = rules.OfReason(r); g.Rule == nil {
@@ -195,7 +196,7 @@ func (f *finder) addOwn(i int, r job.Reason) {
 	f.keep(g)
 }
 
-// addMessage finds the program's own error message. A weak line may be part of it.
+// addMessage finds the program's own error message. Weak lines may be part of the message.
 func (f *finder) addMessage() {
 	taken := slices.Clone(f.covered)
 	for _, g := range f.Signs {

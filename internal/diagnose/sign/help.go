@@ -9,11 +9,11 @@ import (
 // worked is how many ordinary lines after a help text show that the program went on.
 const worked = 2
 
-// field is a line of a help text with the reason of the system.
+// field matches a line of a help text that gives the reason of the operating system.
 var field = textmatch.New(`^ {2,}(?:[Ee]rror|[Rr]eason|[Ee]rrno|[Ff]ailure|[Dd]escription)\w*: +\S`)
 
-// passOver covers the reasons of the system in help texts of Open MPI after which the program went on. Such a text is
-// between two separators. No error is announced in the lines after it.
+// passOver marks as covered the reasons in those help texts of Open MPI after which the program went on. A help text is
+// between two separators. If the program went on, the lines after the text announce no error.
 func (f *finder) passOver() {
 	for i, t := range f.Lines {
 		if f.covered[i] || len(t) < 3 || t[0] != ' ' || !field.MatchString(t) {

@@ -19,7 +19,7 @@ func reports(text []string, covered []bool) []*Sign {
 			continue
 		}
 		if f.First {
-			g.Discount = 0 // torchrun's own choice of the first failure
+			g.Discount = 0 // torchrun itself reports this failure as the first
 		}
 		signs = append(signs, g)
 	}

@@ -36,11 +36,11 @@ type Sign struct {
 	Plain    bool // a line of output that is no exception, no report and no announced death
 }
 
-// guesses matches the part of a text that lists what may have been the reason.
+// guesses matches the part of a text that lists possible reasons.
 var guesses = textmatch.New(`(?i)[.;,:(] ?(?:this|that|which|it) (?:can|may|might|could|usually|often|sometimes|typically) (?:also )?(?:be|happen|occur|mean|indicate|result)\w*\b.*|\b(?:possible|potential|likely|common) (?:root )?(?:causes?|reasons?)\b.*|\bsolutions?: .*`)
 
-// Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for the
-// reason that the text of the sign gives.
+// Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for
+// the reason that the text of the sign gives.
 func (g *Sign) Match(book *rule.Book) *rule.Rule {
 	r := book.Match(rule.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
 	if at := guesses.FindStringIndex(g.Text); r != nil && at != nil && !g.Kernel {
@@ -51,7 +51,7 @@ func (g *Sign) Match(book *rule.Book) *rule.Rule {
 	if r == nil || g.Kernel || !rules.SaysLittle(r) {
 		return r
 	}
-	if g.Class == "" { // a line that does not show that the program ended with it
+	if g.Class == "" { // a line does not show that the program ended with it
 		return rules.Like(r, reason.Of(g.Text))
 	}
 	s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text))

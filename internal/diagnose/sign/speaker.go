@@ -11,27 +11,29 @@ import (
 )
 
 var (
-	// speaker finds the name with which a program that supervises others begins its lines, and what it says.
+	// speaker matches a line that begins with the name of a supervising program. The groups are the name and the words
+	// after it.
 	speaker = textmatch.New(`^(?:\[?\d[\d:.,TZ -]{3,30}\]? )?(?:\[([A-Za-z][\w-]{2,20}(?: [\w-]{2,20})?)\]:?|([A-Za-z][\w-]{2,20}(?: [a-z][\w-]{2,20})?):) +(\S.*)$`)
-	// noSpeaker matches names that are no such names: levels, ranks, launchers, and what reports an end by itself.
+	// noSpeaker matches words that are no names of supervising programs: levels, ranks, launchers, and words of reports
+	// that other code reads.
 	noSpeaker = textmatch.New(`(?i)^(?:(?:info|warn|warning|error|fatal|debug|critical|note|notice|hint|exception|abort|stop|usage|caused by|rank|worker|pe|task|proc|process|node|host|step|epoch|iter\w*|trial|chain|part|stage|srun|sbatch|slurmstepd|salloc|mpirun|mpiexec|prterun|orterun|torchrun|bash|sh|kernel|make|state|reason|message|status|hint|detail|type|events?|ssh|scancel|qdel)(?:[ _-]?\d*)?|\w*(?:error|exception))$`)
-	// endsJob matches what it says that it does to the job.
+	// endsJob matches the words with which a supervising program says that it ends the job.
 	endsJob = textmatch.New(`(?i)\b(?:kill(?:s|ed|ing)|abort(?:s|ed|ing)|terminat(?:es|ed|ing)|stop(?:s|ped|ping)|end(?:s|ed|ing) (?:the|this|it)\b|shutting down|cancel(?:s|led|ling)|scancel|qdel|giving up|gave up|sending SIG\w+|sent SIG\w+|SIGTERM to|SIGKILL to|evict(?:s|ed|ing)|exit(?:ing)? (?:code |status )?[1-9]|exiting)\b`)
 )
 
 const (
-	// speakerLast is how many of the last lines of a log are looked at for a supervisor.
+	// speakerLast is how many of the last lines of a log are searched for the lines of a supervising program.
 	speakerLast = 120
-	// speakerAfter is how many lines may follow its last words.
+	// speakerAfter is how many lines may follow the last line of the supervising program.
 	speakerAfter = 12
 )
 
-// supervisors finds the lines of a program that supervises others, near the end of a log, in which it says first what it
-// has found, and then that it ends the job.
+// supervisors adds signs for what supervising programs have found. Near the end of a log, such a program says in lines
+// of its own what it has found and that it ends the job.
 func (f *finder) supervisors() {
 	type speech struct {
 		first, last int
-		name        int // how long the speaker's name is
+		name        int // the length of the speaker's name
 		text        string
 		covered     bool
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 )
 
-// dropTolerated drops the signs of a command of which a script or a makefile says that its failure does not matter. The line
-// that says so stands just after what the command has printed.
+// dropTolerated removes the signs of a command if a script or a makefile says that the command's failure does not
+// matter. The script says so on the line after the output of the command.
 func (f *finder) dropTolerated() {
 	for i, t := range f.Lines {
 		if !outlook.Tolerated(t) {

@@ -10,7 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Lacks reports whether a sign with a rule and a title may only show that something is missing.
+// Lacks reports whether a failure may only show that something is missing which an earlier step should have made or
+// fetched. r is the rule of the failure, and title its title.
 func Lacks(r *rule.Rule, title string) bool {
 	switch r.Category {
 	case job.IncorrectInputs:

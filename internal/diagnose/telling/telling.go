@@ -18,6 +18,6 @@ func Of(book *rule.Book) func(text string) bool {
 	return func(text string) bool { return all.Contains(text) || pytrace.ErrorLine(text) }
 }
 
-// beginnings are the words with which exceptions announce themselves.
+// beginnings has words with which exceptions begin, in lower case.
 var beginnings = []string{"traceback (most recent call last)", "terminate called", "terminating ", "panicked at", "panic: ", "fatal error: ",
 	"error: loaderror", "fortran runtime error", "forrtl: ", "root cause (first", "exception in thread ", " exiting: ca"}

@@ -93,8 +93,7 @@ func (x *Index) Contains(text string) bool {
 	return false
 }
 
-// hasPrefixFold reports whether text begins with prefix, which is in lower
-// case, in any case.
+// hasPrefixFold reports whether text begins with prefix, ignoring case. prefix is in lower case.
 func hasPrefixFold(text, prefix string) bool {
 	if len(text) < len(prefix) {
 		return false

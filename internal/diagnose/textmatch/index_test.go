@@ -25,7 +25,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// An index finds what strings.Contains finds.
+// FuzzIndex checks that an index finds what strings.Contains finds.
 func FuzzIndex(f *testing.F) {
 	f.Add("a text with MEMORY", "memory")
 	f.Fuzz(func(t *testing.T, line, text string) {

@@ -8,20 +8,21 @@ import (
 	"unicode"
 )
 
-// needs is a quick test for a regular expression: a text can match one of its alternatives only if it has certain
-// literal texts. Most lines of a log have none of them, and then the expression itself need not be tried, which
-// takes a hundred times longer. Russ Cox describes the method in "Regular Expression Matching with a Trigram Index"
-// (2012).
+// needs is a quick test for a regular expression: a text can match one of its alternatives only if the text contains
+// certain literal texts. Most lines of a log contain none of them. For such a line, the expression itself, which takes
+// a hundred times longer, need not be tried. Russ Cox describes the method in "Regular Expression Matching with a
+// Trigram Index" (2012).
 type needs struct {
-	long  Index // of texts of at least 4 bytes; their numbers are those of their clauses
+	long  Index // the literal texts of at least 4 bytes; the number of a text is that of its clause
 	short []needle
-	pairs [1 << 10]uint64 // one bit for each two bytes with which a short text begins
-	// clauses has the clauses of each alternative, by their numbers. A text must have one of the literal texts
-	// of each clause.
+	pairs [1 << 10]uint64 // one bit for each pair of bytes with which a short text begins
+	// clauses has, for each alternative, the numbers of its clauses. A text that matches the alternative contains one
+	// of the literal texts of each of these clauses.
 	clauses [][]int
 }
 
-// needsOf returns the needs of a regular expression; nil if a text that matches need not have any literal text.
+// needsOf returns the needs of a regular expression. It returns nil if a text can match without containing a certain
+// literal text.
 func needsOf(text string) *needs {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -57,7 +58,7 @@ func parted(re *syntax.Regexp) (all []*syntax.Regexp) {
 			all = append(all, parted(sub)...)
 		}
 		return all
-	case syntax.OpConcat: // such as a \b before alternatives
+	case syntax.OpConcat: // an empty part, such as \b, may stand before the alternatives
 		var wide []*syntax.Regexp
 		for _, sub := range re.Sub {
 			if !slices.Equal(literalsOf(sub).exact, []string{""}) {
@@ -99,11 +100,11 @@ func (n *needs) in(text string) bool {
 			return true
 		}
 	}
-	// These are an s and a k if case is ignored.
+	// With case ignored, these runes match "s" and "k".
 	return strings.Contains(text, "\u017f") || strings.Contains(text, "\u212a")
 }
 
-// findShort appends to found the clauses of the short texts that occur in text.
+// findShort appends to found the numbers of the clauses whose short texts occur in text.
 func (n *needs) findShort(text string, found []int) []int {
 	for i := range len(text) {
 		pair := int(lower[text[i]]) << 8
@@ -122,25 +123,25 @@ func (n *needs) findShort(text string, found []int) []int {
 	return found
 }
 
-// literals are the literal texts, in lower case, of a part of a regular expression.
+// literals has the literal texts of a part of a regular expression, in lower case.
 type literals struct {
-	exact []string // the part matches only these texts; nil if there are other ones, or too many
-	// need has clauses, the best first: a text that matches the part has one of the texts of each clause.
+	exact []string // the part matches only these texts; nil if it matches others, or too many
+	// need has clauses, the best one first. A text that matches the part contains one of the texts of each clause.
 	need [][]string
 }
 
-// The bounds keep needs small. A part with more texts has no literals.
+// Limits that keep needs small. A part that exceeds them has no literals.
 const (
 	maxExact   = 64
 	maxClass   = 4 // characters of a class
 	maxClauses = 2
 )
 
-// clauses returns the clauses of a part; none if a text that matches need not have any literal text.
+// clauses returns the clauses of a part. There are none if a text can match without containing a certain literal text.
 func (l literals) clauses() [][]string { return better(l.need, l.exact) }
 
-// better adds a clause to clauses, of which it keeps the best. Those with long texts are better than those with
-// short ones, and those with few texts are better than those with many.
+// better adds a clause to clauses and returns the best ones. Long texts are better than short texts, and few texts are
+// better than many.
 func better(clauses [][]string, add []string) [][]string {
 	if shortest(add) == 0 {
 		return clauses
@@ -152,7 +153,7 @@ func better(clauses [][]string, add []string) [][]string {
 	return all[:min(len(all), maxClauses)]
 }
 
-// shortest returns the length of the shortest of texts; 0 if there is no text.
+// shortest returns the length of the shortest of texts, or 0 if there are none.
 func shortest(texts []string) int {
 	least := 0
 	for i, t := range texts {
@@ -163,7 +164,7 @@ func shortest(texts []string) int {
 	return least
 }
 
-// literalsOf returns the literals of a part of a regular expression that Simplify has returned.
+// literalsOf returns the literals of a part of a regular expression. The part must have been simplified.
 func literalsOf(re *syntax.Regexp) literals {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
@@ -188,7 +189,7 @@ func literalsOf(re *syntax.Regexp) literals {
 	return literals{}
 }
 
-// literalText returns the literals of a literal. fold is true if its case is ignored.
+// literalText returns the literals of a literal. fold is true if the case of the literal is ignored.
 func literalText(runes []rune, fold bool) literals {
 	for _, r := range runes {
 		if fold && r > unicode.MaxASCII && r != '\u017f' && r != '\u212a' {
@@ -198,7 +199,8 @@ func literalText(runes []rune, fold bool) literals {
 	return literals{exact: []string{lowered(string(runes))}}
 }
 
-// lowered returns text with its ASCII letters, and what Unicode counts as another form of one, in lower case.
+// lowered returns text with its ASCII letters in lower case. Runes that match "s" or "k" if case is ignored become
+// these letters.
 func lowered(text string) string {
 	b := []byte(strings.NewReplacer("\u017f", "s", "\u212a", "k").Replace(text))
 	for i, c := range b {
@@ -207,8 +209,8 @@ func lowered(text string) string {
 	return string(b)
 }
 
-// classLiterals returns the literals of a class of characters, which is given by the first and the last rune of
-// each of its ranges.
+// classLiterals returns the literals of a class of characters. ranges has the first and the last rune of each range of
+// the class.
 func classLiterals(ranges []rune) literals {
 	seen := map[string]bool{}
 	var exact []string
@@ -228,7 +230,7 @@ func classLiterals(ranges []rune) literals {
 
 func concatenated(parts []*syntax.Regexp) literals {
 	all := literals{exact: []string{""}}
-	run := []string{""} // the texts of the parts since the last one that is not exact
+	run := []string{""} // the texts of the parts since the last inexact part
 	for _, part := range parts {
 		l := literalsOf(part)
 		if l.exact != nil && len(l.exact)*len(run) <= maxExact {
@@ -236,7 +238,7 @@ func concatenated(parts []*syntax.Regexp) literals {
 			continue
 		}
 		all.need = better(all.need, run)
-		if len(l.need) > 0 { // the other clauses have texts of the first one, too
+		if len(l.need) > 0 { // the other clauses may repeat texts of the first
 			all.need = better(all.need, l.need[0])
 		}
 		all.exact, run = nil, []string{""}
@@ -251,7 +253,7 @@ func concatenated(parts []*syntax.Regexp) literals {
 	return all
 }
 
-// joined returns each text of a followed by each of b.
+// joined returns each text of a followed by each text of b.
 func joined(a, b []string) (all []string) {
 	for _, x := range a {
 		for _, y := range b {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// patterns are expressions whose needs are of many kinds.
+// patterns has expressions with various needs.
 var patterns = []string{
 	`(?i)\b(?:training|run)\b.{0,40}\b(?:done|completed?|ok)\b|\bjob (?:succeeded|done)`, `^\s*\d+/\d+`, `(?i)out of memory`, `a(?:bc|bd)+x?`,
 	`(?i)exit(?:ed)?[ _-]code\W{0,3}[1-9]\d{0,2}\b`, `[A-C]x|yz`, `(?m)^FAILED$`, `x*`, `(?:ab|cd){2,3}e`, `é(?:a|b)cd`, `(?i)kiss|é`, `\x00abc`, `(?i)[k-m]elvin`, ``,
 }
 
-// FuzzPattern: a Pattern matches what its regular expression matches.
+// FuzzPattern checks that a Pattern matches what its regular expression matches.
 func FuzzPattern(f *testing.F) {
 	for _, p := range patterns {
 		for _, text := range []string{"", "Training finished, job done", "run OK", "exited code: 7", "abcabdx", "abcde", "ababe", "KISS me", "\u212aI\u017fs", "\u212aelvin", "FAILED\n", "\x00ABC\x00abc", "éacd"} {
@@ -22,7 +22,7 @@ func FuzzPattern(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		re, err := regexp.Compile(pattern)
 		if err != nil || len(pattern) > 200 {
-			return // not a pattern of a usual size
+			return // unusually long
 		}
 		p := New(pattern)
 		if got, want := p.MatchString(text), re.MatchString(text); got != want {
@@ -40,7 +40,7 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// TestNeeds: most texts that do not match are told apart without the expression.
+// TestNeeds checks that in is false for most texts that do not match.
 func TestNeeds(t *testing.T) {
 	p := patterns[0]
 	for text, want := range map[string]bool{

@@ -70,7 +70,7 @@ var (
 	above = textmatch.New(`(?i)(?:more|greater|larger) than|>\s*\d`)
 )
 
-// number reads a number of ranks; 0 means none.
+// number parses a number of ranks, in digits or as a word. It returns 0 if text is none.
 func number(text string) int {
 	for i, word := range [...]string{"two", "three", "four", "five", "six", "seven", "eight"} {
 		if strings.EqualFold(text, word) {
@@ -110,7 +110,7 @@ const (
 	world = `(?:world[ _-]?size|comm(?:unicator)?[ _]size|number of (?:mpi )?(?:processes|procs|ranks|processors|tasks|cpus|workers)|num[_ ]?(?:procs|processes|ranks|tasks|workers)|nprocs?|np)`
 )
 
-// wants match requests for ranks. The first group that is a number is how many.
+// wants has the forms of requests for ranks. The first group that is a number is the number of ranks.
 var wants = []*textmatch.Pattern{
 	textmatch.New(`(?i)\b` + world + `\b[^.;]{0,24}?\b(?:must|should|has to|needs? to|ought to|expected|required)\b (?:to )?(?:be |equal |have |divide )?(?:at least |exactly |more than |>=? ?|==? ?|equal to |divisible by |a multiple of )?(\d+|two|three|four|eight|even|a power|divisible|a multiple|greater|larger|more)`),
 	textmatch.New(`(?i)\b(?:requires?|needs?|wants|expects?|must (?:be )?(?:run|launched|started|executed|called|invoked|use|have)(?: (?:with|on|using|by|under))?|only works with|only supports|(?:run|launch|start)(?:ed)? (?:it )?(?:with|on|using)|works only with|at least|expected)\b (?:a |an )?(?:total of )?` + many + `\s+` + units),
@@ -118,7 +118,7 @@ var wants = []*textmatch.Pattern{
 	textmatch.New(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
 }
 
-// ofOne match complaints of a program that was started with one rank.
+// ofOne has the forms of complaints of a program that was started with one rank.
 var ofOne = []*textmatch.Pattern{
 	textmatch.New(`(?i)invalid world[ _]?size:?\s*\(?1\b`),
 	textmatch.New(`(?i)\bworld[ _]?size \(1\) (?:is not|must be|should be|is smaller|is less|isn't)`),
@@ -129,13 +129,14 @@ var ofOne = []*textmatch.Pattern{
 	textmatch.New(`(?i)(?:more than|at least two|greater than) (?:one|1|two|2)? ?(?:process|rank|processor|mpi task)`),
 }
 
-// otherUnits matches things of which one rank may have several.
+// otherUnits matches words for things of which one rank may have several.
 var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
 
 // example matches a line that shows how to start a program, with any number of ranks.
 var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
-// Doubtful reports whether words of a line that ask for a number of things may not mean ranks.
+// Doubtful reports whether the words of a line that ask for a number of ranks may mean something else. They may ask for
+// GPUs or workers, of which one rank may have several. Or the line only shows an example of how to start a program.
 func Doubtful(words, line string) bool {
 	return otherUnits.MatchString(words) || example.MatchString(line)
 }

@@ -25,8 +25,8 @@ type Options struct {
 	// until somebody reads them. The smaller Buffer of the two sides counts. The memory grows as needed, and is
 	// freed when the stream ends.
 	Buffer int
-	// Beat is the time after which this side sends a frame as a sign of life if it has no data to send; 0 means
-	// one second.
+	// Beat is how often this side sends a frame while it has no data to send. The frame shows that this side is
+	// alive. 0 means one second.
 	Beat time.Duration
 }
 
@@ -139,8 +139,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write adds p to the data for the peer. It blocks while the peer has not yet consumed Buffer bytes, even if
-// there is no carrier. Otherwise it does not wait for the peer.
+// Write adds p to the data for the peer. It blocks while Buffer bytes are still waiting to be consumed by the peer,
+// whether or not there is a carrier. Otherwise it does not wait for the peer.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()

@@ -209,7 +209,7 @@ func TestUnequalBuffers(t *testing.T) {
 	}
 }
 
-// TestBeats: a side that has no data to send still sends signs of life.
+// TestBeats: a side that has no data to send still sends beats.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pair(t, Options{})

@@ -73,7 +73,7 @@ func (l *line) ackDue() bool {
 	return fresh >= l.ackFrom || fresh > 0 && c.in.ended && c.in.len() == 0
 }
 
-// next appends the frames to send to b. If there are none and beat is true, next appends a sign of life.
+// next appends the frames to send to b. If there are none and beat is true, next appends a beat.
 func (l *line) next(b []byte, beat bool) []byte {
 	c := l.conn
 	c.mu.Lock()

@@ -20,15 +20,15 @@ import (
 	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
-// Args returns the arguments of the hidden command "step", which starts a server for the client that has the
-// given key. The server ends when it has had no client for as long as grace. If the node that runs the script
-// of the job has failed by then, and the job was started fewer than maxStarts times, the server first asks
-// Slurm to requeue the job.
+// Args returns the arguments of the hidden command "step". The command starts a server for the client that has the
+// given key. When the server has had no client for longer than the duration grace, it ends as soon as none of its
+// descendants is left. If the node that runs the script of the job has failed by then, and if the job was started fewer
+// than maxStarts times, the server first asks Slurm to requeue the job.
 func Args(client ed25519.PublicKey, grace time.Duration, maxStarts int) []string {
 	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(maxStarts)}
 }
 
-// Main is the hidden command "step KEY GRACE STARTS". It returns the exit code.
+// Main runs the hidden command "step KEY GRACE STARTS", and returns the exit code.
 func Main(args []string) int {
 	if err := run(args); err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: step:", err)
@@ -174,8 +174,8 @@ func reportSignals(caught <-chan os.Signal, over <-chan struct{}) {
 // signalMark follows Mark in a line that reports a signal.
 const signalMark = "signal "
 
-// ParseSignal parses the text after Mark in a line of a server. ok is false if the text does not
-// report a signal.
+// ParseSignal parses text, which is what follows Mark in a line of a server. ok is false if text does not report a
+// signal.
 func ParseSignal(text string) (node string, sig unix.Signal, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), signalMark)
 	number, node, two := strings.Cut(rest, " ")
