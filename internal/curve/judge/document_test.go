@@ -200,7 +200,7 @@ The first rows of the table below count the kinds of runs:
 - *overfit*: there is little training data, so the validation becomes worse while the training loss falls.
 - *diverge*: the learning rate is far too high from the start. *diverge-late*: from a step between 30 %% and 60 %% of the run on, the learning rate grows until the run diverges.
 - *spike*, *spike-long*: in the first fifth of the run, the labels, the inputs or the learning rate are wrong for some steps; for *spike-long*, for 20 steps or more.
-- *stuck-dead*: the gradient is zero. *stuck-rate*: the learning rate is 1e-9. *stuck-labels*: the labels are shuffled, so there is nothing to learn.
+- *stuck-dead*: the gradient is zero. *stuck-rate*: the learning rate is 1e-9. *stuck-labels*: the labels are shuffled, so the inputs say nothing about them.
 
 The last rows count the schedules of the learning rate:
 - *constant*; *warmup*: it rises in the first 5 %% of the run and is then constant; *cosine*: after such a rise, it falls to 0 like a cosine.
