@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -56,8 +57,9 @@ func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 			}
 		}
 		r := ratioOf(each["on"], each["off"])
-		fmt.Printf("  %-8s time of a round, on/off: %.4f (%.4f to %.4f)  own CPU time: on %v, off %v\n",
-			name, r.of, r.low, r.high, own["on"].median().Round(10*time.Microsecond), own["off"].median().Round(10*time.Microsecond))
+		on, off := own["on"].median(), own["off"].median()
+		fmt.Printf("  %-8s time of a round, on/off: %.4f (%.4f to %.4f)  own CPU time: on %.1f ms, off %.1f ms; the watch takes %.2f %% of the cores\n",
+			name, r.of, r.low, r.high, milliseconds(on), milliseconds(off), 100*(on-off).Seconds()/float64(runtime.NumCPU()))
 	}
 	return nil
 }
