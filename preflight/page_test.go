@@ -112,7 +112,7 @@ If something is far slower than its peers, the check ` + "`health`" + ` reports 
 | network (` + "`round-trips`" + `) | how many round trips a second are possible: 1 s divided by the shortest of up to 200 round trips of one byte | %[8]s, and a round trip takes at least %[9]d µs longer than the median |
 
 All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
-talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. If something is slow,
+talks to only one other host. There are at most 6 rounds, so with 7 hosts or more not all links are measured. If something is slow,
 the hosts measure it again, up to twice, and the best value counts. Simulated hosts are one machine, which measures only once.
 
 gangrun compares a speed with the median of all speeds of its kind: that of a GPU with those of GPUs of the same model,

@@ -45,8 +45,8 @@ type room interface {
 }
 
 // containLimit limits the time for making a room. Normally, that takes milliseconds. On an overloaded host, it takes
-// seconds.
-const containLimit = 30 * time.Second
+// seconds; a container then may need more than half a minute.
+const containLimit = time.Minute
 
 // Contain implements wire.AgentServer. If the host cannot contain a gang, the reply gives the
 // reason, and there is no error.
@@ -63,7 +63,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, containLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, containLimit, fmt.Errorf("the host has not made its container within %s: it is overloaded, or containerd hangs", containLimit))
 	defer cancel()
 	var c *contained
 	mixed := false
@@ -92,7 +92,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 		return &wire.ContainReply{Reason: []byte("cannot start an agent for it: " + err.Error())}, nil
 	}
 	if err != nil {
-		return nil, status.Error(codes.Aborted, err.Error())
+		return nil, status.Error(codes.Aborted, context.Cause(ctx).Error())
 	}
 	c.logs = logs
 	s.gangs.mu.Lock()

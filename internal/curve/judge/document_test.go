@@ -176,7 +176,7 @@ Losses rise and stay high in many runs that are in order: when the task changes 
 - No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
-- The loss has never fallen, and is now a thousand times as high as at first. A job may print the sum of its losses so far, which rises without a divergence. But the loss is here also more than ten times as high as such a sum could be.
+- The loss has never fallen, and is now a thousand times as high as at first. A job may print the sum of its losses so far, which rises without a divergence. But the loss must also be more than ten times as high as such a sum could be.
 
 ` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 

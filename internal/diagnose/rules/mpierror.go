@@ -25,7 +25,7 @@ var mpiError = []rule.Rule{{
 	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error(?:$|[^ ]| with| in)|MPI_ERR_PROC_FAILED|(?:^|[^:] )[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected|MPI_ERR_REVOKED`),
 }, {
 	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Traits: rule.Generic | rule.Peer,
-	Meaning: "an MPI call failed, and the error handler ended the program",
+	Meaning: "an MPI call failed, and the output names the call",
 	Hint:    mpiHint,
 	Needles: []string{"fatal error in ", "an error occurred in mpi_"},
 	Match:   textmatch.New(`[Ff]atal error in (?:internal_|P?MPI_)?(?P<artefact>\w+)|An error occurred in (?P<artefact>MPI_\w+)`),

@@ -25,7 +25,7 @@ var mpiRuntime = []rule.Rule{{
 	Ends: rule.Ends{Reasons: []job.Reason{job.ReasonDaemonLost}},
 }, {
 	Category: job.LaunchError, Signature: "daemon-not-started", Confidence: 0.9,
-	Meaning: "mpirun could not start its daemons on every host",
+	Meaning: "mpirun could not start its daemon on one or more hosts",
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
 	Needles: []string{"unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
 	Unless:  textmatch.New(`(?i)execvp error on file|debug|verbose|unable to run (?:bstrap_)?proxy on|make sure|please check`),

@@ -1,4 +1,4 @@
-// Package steps says which failures of the steps of a script explain one another: what one step has not made or
+// Package steps says which failed steps of a script are the reason why later steps failed: what one step has not made or
 // fetched, the next one lacks.
 package steps
 
