@@ -51,8 +51,8 @@ type Holder interface {
 }
 
 // Looker finds out which hosts cannot be used. Unfit tries all hosts at the same time. It returns the hosts
-// that do not answer or do not pass the static checks, each with the reason. It takes no longer than
-// a connection and the checks may take.
+// that do not answer or do not pass the static checks, each with the reason. Its time limit
+// is the sum of the limits of a connection and of the checks.
 type Looker interface {
 	Unfit(ctx context.Context, hosts []string) map[string]string
 }

@@ -83,7 +83,7 @@ func Number(digits string) int64 {
 var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 	`|\.(tmp|temp|partial|incomplete|tempstate\d+)([._-][0-9a-z_]+)*$|orbax-checkpoint-tmp`)
 
-// Temporary reports whether programs give names like name to files and directories that they have not finished yet.
+// Temporary reports whether name looks like a name that programs give to files and directories while they write them.
 // Such a file may still be being written, or its writer may have died.
 func Temporary(name string) bool { return unfinished().MatchString(name) }
 
@@ -102,7 +102,8 @@ var (
 
 // Predecessor reports whether name is the name of a checkpoint of an earlier save, such as "state_prev.cpt" or
 // "a.restart.bak-2". of is then the name under which that checkpoint was written, such as "state.cpt" or
-// "a.restart". ago is how many saves ago it was written, or a smaller number if name does not tell.
+// "a.restart". ago is how many saves ago it was written; it is 1 if name does not tell, and -1 if the number in name is
+// too large.
 func Predecessor(name string) (of string, ago int64, ok bool) {
 	at := earlier().FindStringSubmatchIndex(name)
 	if at == nil || at[2] == 0 {

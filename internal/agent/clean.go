@@ -23,7 +23,8 @@ const (
 	cleanContainers = time.Minute
 )
 
-// Clean implements wire.AgentServer. Some of what it returns was already removed when this agent started.
+// Clean implements wire.AgentServer. The reply also has the processes that this agent
+// killed when it started.
 func (s *server) Clean(ctx context.Context, r *wire.CleanRequest) (*wire.CleanReply, error) {
 	l := s.leftovers
 	select {

@@ -124,8 +124,8 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer. The request names a turn, unless it comes from a controller that has taken the
-// run over. Then it is about the lease of the adopted gang.
+// LeaseLost implements wire.AgentServer. The request names a turn. A request from a controller that has taken
+// the run over names no turn; it is about the lease of the adopted gang.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

@@ -24,9 +24,9 @@ type Request struct {
 	Layer string `json:"layer"`
 	// Room limits how many bytes of memory can be written.
 	Room int64 `json:"room"`
-	// Work are directories in which the program works. Needed are other paths that it may use. If
-	// the layer cannot cover the file system of one of them, that is an error. Any other file
-	// system that it cannot cover becomes read-only.
+	// Work are directories in which the program works. Needed are other paths that the program may use. If
+	// the layer cannot cover the file system of a path in Work or Needed, that is an error. Any other
+	// file system that the layer cannot cover becomes read-only.
 	Work   []string `json:"work,omitempty"`
 	Needed []string `json:"needed,omitempty"`
 	// Empty are directories that the program sees as empty.

@@ -38,7 +38,7 @@ type planCost struct {
 	Switches   int     `json:"switches"`
 	Hosts      int     `json:"hosts"`
 	Bottleneck *int    `json:"bottleneck"` // null: no host has two of its GPUs
-	Slowest    *string `json:"slowest"`    // the link of that score; null, too, if it is not known
+	Slowest    *string `json:"slowest"`    // the link with the score Bottleneck; null if that is null or not known
 	Links      *int    `json:"links"`      // null as Bottleneck is
 	NIC        *int    `json:"nic"`        // null: the gang has at most one GPU, or no NIC near its GPUs is known
 	Left       *int    `json:"left"`       // null: the gang has no GPUs

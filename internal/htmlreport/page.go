@@ -17,7 +17,8 @@ import (
 
 // Extra has what the page shows in addition to what follows from the events.
 type Extra struct {
-	// Now is when the page is made. State, if not empty, replaces that of a run that has not ended.
+	// Now is when the page is made. If State is not empty and the run has not ended, State replaces the
+	// state of the run.
 	Now   time.Time
 	State job.State
 	// Command is the job's command, quoted for a shell.

@@ -1,7 +1,7 @@
 package job
 
-// Severity says how serious a Finding or a sign of poor health is. Of a Finding, it says whether gangrun starts the
-// gang in spite of it.
+// Severity says how serious a Finding or a sign of poor health is. The Severity of a Finding says whether
+// gangrun starts the gang in spite of the Finding.
 type Severity string
 
 // The severities.

@@ -36,7 +36,7 @@ type HangStage string
 
 // The stages of a job.
 const (
-	HangStart  HangStage = "start"  // the job has not reported its progress regularly
+	HangStart  HangStage = "start"  // the job does not report its progress regularly yet
 	HangInit   HangStage = "init"   // ranks wait in MPI_Init for others
 	HangStep   HangStage = "step"   // the job has reported its progress by steps or heartbeats
 	HangSilent HangStage = "silent" // the job has reported its progress by output alone

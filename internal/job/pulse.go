@@ -93,6 +93,6 @@ type Pulses struct {
 	// MemoryStall is the total time since boot in which every process of the host that had work to do was
 	// waiting for memory ("full" in /proc/pressure/memory).
 	MemoryStall Duration `json:"memory_stall,omitempty"`
-	// Every is the time until the next pulses. The more CPU time it takes to take the pulses, the longer it is.
+	// Every is the time until the next pulses. Every is longer if taking the pulses costs more CPU time.
 	Every Duration `json:"every"`
 }

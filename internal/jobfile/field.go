@@ -15,7 +15,7 @@ type Kind int
 // The kinds of values.
 const (
 	Number    Kind = iota // a whole number
-	Range                 // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, and MIN the field with "min-" before this name
+	Range                 // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, MIN the one with "min-" before its name
 	Switch                // true or false; a flag of this kind needs no value
 	Text                  // any text
 	Path                  // a path, made absolute against the caller's directory

@@ -21,9 +21,9 @@ type Exception struct {
 
 // file is an error file.
 type file struct {
-	// Message is the object message or, by handlers of before PyTorch 1.9, a text.
+	// Message is the object message. Before PyTorch 1.9, it is a text.
 	Message   json.RawMessage `json:"message"`
-	Timestamp json.RawMessage `json:"timestamp"` // of one whose Message is a text
+	Timestamp json.RawMessage `json:"timestamp"` // only in files whose Message is a text
 }
 
 type message struct {

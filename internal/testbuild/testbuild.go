@@ -1,5 +1,5 @@
-// Package testbuild builds gangrun for tests, with the same settings as "make build". So Go's
-// build cache has the packages for both.
+// Package testbuild builds gangrun for tests, with the same settings as "make build". So Go
+// compiles each package only once for both.
 package testbuild
 
 import (

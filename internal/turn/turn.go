@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Turn makes sure that only one call of Do that uses it runs its function at a time.
+// Turn limits calls of Do: of all calls of Do with the same Turn, only one runs its function at a time.
 type Turn chan struct{}
 
 // New returns a Turn that no call of Do uses.

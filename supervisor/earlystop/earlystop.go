@@ -54,8 +54,8 @@ func Cause(v job.CurveVerdict) job.Cause {
 	return c
 }
 
-// By reports as yes whether c is the cause of an attempt that gangrun has ended because of a curve. It reports as worth
-// whether the run has also served its purpose: it has reached its target, or its model no longer improves.
+// By judges the cause of an attempt. yes is true if gangrun has ended the attempt because of a curve. worth is true if
+// the run has also served its purpose: it has reached its target, or its model no longer improves.
 func By(c job.Cause) (yes, worth bool) {
 	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
 	return yes, yes && (c.Signature == string(judge.Reached) || c.Signature == string(judge.Plateau))

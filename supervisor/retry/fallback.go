@@ -30,9 +30,10 @@ func (p Past) Stuck() bool {
 // Avoided returns two lists of checkpoints. No attempt may start any more from a checkpoint in barred. An attempt may
 // start from a checkpoint in lastResort only if there is no other checkpoint.
 //
-// If the program itself reported the failure of an attempt, the failure would happen again. Avoided then puts the
-// checkpoint into lastResort after its first failure. If the failure may have been chance, such as a signal, a second
-// attempt may start from the same checkpoint. After two failures of any kind, the checkpoint is in barred.
+// Avoided is about attempts that may have failed to load their checkpoint (see Past.Stuck). If the program itself
+// reported the failure, a second attempt from the checkpoint would fail in the same way: after one such attempt, the
+// checkpoint is in lastResort. If the failure may have been chance, such as a signal, a second attempt may start from
+// the same checkpoint. After two failures of any kind, the checkpoint is in barred.
 //
 // In a run that began without a checkpoint, Avoided puts a checkpoint into barred after its first failure if the
 // failure was a job.CheckpointError. When all checkpoints are in barred, such a run starts from the beginning of the
@@ -115,7 +116,7 @@ func instead(last Past) string {
 	return filepath.Base(last.Next.Path)
 }
 
-// SameCheckpoint reports whether a and b are the same checkpoint, and it has not changed between a and b.
+// SameCheckpoint reports whether a and b describe the same checkpoint in the same state.
 func SameCheckpoint(a, b *job.Checkpoint) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -31,23 +31,23 @@ const (
 //   - The first limit allows Retries restarts in a row without progress. It does not count
 //     preemptions.
 //   - The second limit allows one restart for the same cause with the same artefact, such as a file,
-//     port, library, GPU or host. It does not apply to a cause without an artefact, nor to a preemption. But if the action
-//     is "once", the second limit applies to every cause, and ignores artefacts: it allows one restart
-//     for the same cause.
+//     port, library, GPU or host. It does not apply to a cause without an artefact, nor to a
+//     preemption. If the action is "once", the second limit applies to every cause, preemptions
+//     included, and ignores artefacts: it allows one restart for the same cause.
 //
 // If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
-// between, the failure is deterministic: there is no restart, whatever the action is, except
-// after job.Preempted, and for a restart from an earlier checkpoint.
+// between, the failure is deterministic: there is no restart, whatever the action is. There are two
+// exceptions: after job.Preempted, and if the restart would start from an earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
 	// Actions has the actions of those categories for which the job does not want the default action.
 	Actions map[job.Category]job.Action
 	// Checkpoints is true if the job has a checkpoint directory. An attempt then has made progress if it has
-	// written a newer checkpoint. Otherwise it has made progress if it has reached a higher step than all
-	// earlier attempts.
+	// written a newer checkpoint; a higher step does not count. If Checkpoints is false, an attempt has made
+	// progress if it has reached a higher step than all earlier attempts.
 	Checkpoints bool
 	// Elsewhere is true if the job could use another host.
 	Elsewhere bool

@@ -36,7 +36,8 @@ func removeDirs() int {
 //
 // Clean also removes each image that gangrun has brought to this host, if no container uses it and its last use was
 // at least minAge ago. If minAge is negative, Clean keeps all images. If dry is true, Clean removes nothing, and
-// returns the containers and leases that it would remove. The result then has no images and no directories.
+// returns the containers, and the number of containerd's leases, that it would remove. The result then has no images
+// and no directories.
 //
 // sockets are the paths at which Clean looks for containerd's socket. If none of them exists, or if this
 // user may not open the one that exists, then the user has no containers, and Clean returns no error.

@@ -64,10 +64,10 @@ func wordsFile(words []string) (*os.File, error) {
 	return file, nil
 }
 
-// Words returns the arguments of this process. args has the arguments of its command line. A detached
-// controller reads its arguments from a file that Start has passed to it. Its command line has *** in place of
-// the values of environment variables that the user has set by flags such as -e, because these values may be
-// secret.
+// Words returns the arguments with which the user started this process. args has the arguments of the command line of
+// the process. Words returns args, except in a detached controller: there, the command line has *** for the values of
+// environment variables that the user has set by flags such as -e, because these values may be secret. A detached
+// controller reads its arguments from a file that Start has passed to it.
 func Words(args []string) ([]string, error) {
 	if os.Getenv(envName) == "" {
 		return args, nil

@@ -1,6 +1,6 @@
 // Package gpuwatch adds to a gang's events what the NVIDIA drivers of its hosts report about the
 // gang's GPUs: XID and ECC errors, signs of ill health, a driver that hangs, ranks that
-// use each other's GPUs, and processes of others on them.
+// use each other's GPUs, and processes that do not belong to the gang but use its GPUs.
 package gpuwatch
 
 import (

@@ -74,7 +74,7 @@ type DialOptions struct {
 }
 
 // NewDialer returns a Dialer for the hosts of a list. It takes over the agents in o.Held. A host with such an agent
-// counts as another machine even if it is this machine, because the earlier controller reached it from another machine.
+// is reached over the network, even if it is this machine: a controller on another machine has started the agent.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
 	if spec.Launcher == job.LauncherSlurm && list.Kind != inventory.Slurm {
 		return Dialer{}, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")

@@ -1,5 +1,5 @@
-// Package culprit finds the rank whose sign of failure a log shows, from the words of the sign and of what stands
-// beside it.
+// Package culprit finds the rank to which a sign of failure in a log belongs. It uses the words of the sign and of the
+// lines beside it.
 package culprit
 
 import (
@@ -101,9 +101,9 @@ func (s Sign) OfPID(census *roster.Census) int {
 
 // Beside returns the rank that a sign, or one of the nearest lines above or below it, names as its own, or -1. In the
 // sign, Beside skips the lines before the decisive line, except headings that begin with "-- ": other ranks may have
-// printed them. Above and below the sign, it uses only lines that report a failure. The n lines just above the sign
-// need not report one, unless they are progress lines, such as "step 12: error 0.1". A progress line above the sign
-// must report a severe failure. Beside uses no stack frames above the sign.
+// printed them. Below the sign, and more than n lines above it, Beside uses only lines that report a failure. Of the n
+// lines just above the sign, it uses any line. A progress line above the sign, such as "step 12: error 0.1", counts only
+// if it reports a severe failure. Beside uses no stack frames above the sign.
 func (s Sign) Beside(n int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]

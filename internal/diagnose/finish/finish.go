@@ -118,8 +118,8 @@ func (j *Job) times(f string) (n int) {
 const maxForm = 160
 
 // AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done. If
-// the rank that printed a line of a log ended with these words before that line, AllEndWell returns false. If rank is
-// -1, this applies to every rank.
+// the rank that printed line number of file had already ended with these words before that line, AllEndWell returns
+// false. If rank is -1, this applies to every rank.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false
@@ -174,8 +174,8 @@ func (j *Job) StartedAgain(file string, number int) bool {
 // EndsWell reports whether a log shows that the work was done after a line that a rank has printed. The rank is -1 if
 // it is not known. The last word of the log must say that the work is done, or the log must end with a table of
 // results. No line after the given line may tell of a failure. At least n lines after it must count work, with the
-// number of a step or the like. If the rank printed lines before the given line but none after it, and other ranks did,
-// its work is not done. If rank is -1, this applies to every rank.
+// number of a step or the like. If the rank printed lines before the given line but none after it, although other ranks
+// printed lines after it, its work is not done. If rank is -1, this applies to every rank.
 func (j *Job) EndsWell(file string, number, rank, n int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {

@@ -143,8 +143,8 @@ func (j *Job) LeaderLeft(file string, number int) bool {
 	return false
 }
 
-// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor
-// a failure follows that line.
+// Declared reports whether one of the lines just before a line says that the whole job succeeded, and no line after
+// the given line counts work or reports a failure.
 func (j *Job) Declared(file string, number int) bool {
 	l := j.files[file]
 	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {

@@ -88,8 +88,8 @@ func note(sets map[string]map[string]bool, kind, id string) {
 	sets[kind][id] = true
 }
 
-// Buffered reports whether the program may have printed the text from line i on before that line, and kept it in a
-// buffer. That is so if no line before line i counts work.
+// Buffered reports whether the program may have written line i and the lines after it earlier than their place in the
+// log shows, because they waited in a buffer. That is so if no line before line i counts work.
 func (l *Log) Buffered(i int) bool { return !l.Advances(0, i) }
 
 // Succeeded reports whether line i or a later line says that the whole run has succeeded.

@@ -153,8 +153,8 @@ var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "
 // copies.
 var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|sampler|(?:gpu|cpu|mem|net|io|disk|sys|power|perf|node|host|temp|smi|nv)[_-]?mon|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
 
-// Helper reports whether a line is the report of a shell that a command has ended which only helps a script, such as
-// sleep or nvidia-smi.
+// Helper reports whether a shell reports in a line the end of a command that only helps a script, such as sleep or
+// nvidia-smi.
 func Helper(t string) bool { return helper.MatchString(t) }
 
 // scriptFailed matches the line in which torchrun names the script that failed.
@@ -286,8 +286,8 @@ func Ignored(t string) bool { return len(t) < longLine && ignored.MatchString(t)
 // Wanted reports whether a line says that a failure is part of a test.
 func Wanted(t string) bool { return len(t) < longLine && asWanted.MatchString(t) }
 
-// Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it
-// belongs to the sign of failure that follows the line.
+// Troubled reports whether a line is about a problem. If such a line also says that the program goes on in
+// another way, the line belongs to the sign of failure after it.
 func Troubled(t string) bool { return trouble.MatchString(t) }
 
 // figures matches a row of a table: words, and numbers after them.

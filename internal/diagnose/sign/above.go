@@ -41,5 +41,5 @@ func (g *Sign) OfChild(text []string) bool {
 // ofScript matches what a shell says about a command of a script.
 var ofScript = textmatch.New(`^\S+: line \d+: `)
 
-// OfScript reports whether a shell says the title about a command of a script. By default, the script goes on.
+// OfScript reports whether the title is a shell's message about a command of a script. By default, the script goes on.
 func (g *Sign) OfScript() bool { return ofScript.MatchString(g.Title) }

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Lacks reports whether a failure may only show that something is missing which an earlier step should have made or
-// fetched. r is the rule of the failure, and title its title.
+// Lacks reports whether the reason for a failure may be that something is missing which an earlier step should have
+// made or fetched. r is the rule of the failure, and title its title.
 func Lacks(r *rule.Rule, title string) bool {
 	switch r.Category {
 	case job.IncorrectInputs:
