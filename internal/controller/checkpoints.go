@@ -20,7 +20,7 @@ import (
 type checkpoints struct {
 	resume bool
 	seen   string // the file that stores the first look for a later controller; empty if there is none
-	// spoilt reports whether an earlier run of the job may have left checkpoints with NaN or Inf. It is called at the
+	// spoilt reports whether an earlier run of the job may have left checkpoints with NaN or +Inf. It is called at the
 	// first look of a run that resumes. It may be nil.
 	spoilt func(context.Context) bool
 
@@ -30,8 +30,8 @@ type checkpoints struct {
 	before checkpoint.Seen
 }
 
-// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf
-// if an earlier run may have left some.
+// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or
+// +Inf if an earlier run may have left some.
 func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
 	find := checkpoint.NewestBut
 	if c.resume && c.spoilt != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// DirLock marks a directory that a run uses. The controllers of other runs in the same home see the mark. The lock does not prevent
-// anybody from using the directory.
+// DirLock marks a directory that a run uses. The controllers of other runs in the same home see the mark. The lock does
+// not prevent anybody from using the directory.
 type DirLock struct{ file *os.File }
 
 // LockDir locks a directory for a run. If another run has locked the directory, LockDir returns the ID of that run, and

@@ -14,28 +14,30 @@ type Kind int
 
 // The kinds of values.
 const (
-	Number    Kind = iota // a whole number
-	Range                 // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, MIN the one with "min-" before its name
-	Switch                // true or false; a flag of this kind needs no value
-	Text                  // any text
-	Path                  // a path, made absolute against the caller's directory
-	Hosts                 // names of hosts in one text, with commas between
-	Network               // a network as a CIDR, or the name of an interface
-	Duration              // a duration with its unit
-	Choice                // one of the Field's Choices
-	Stdin                 // a rank's number, or one of the Field's Choices
-	Env                   // a mapping of names to values; the flag K=V may be repeated
-	Command               // words, or one line that is split into words; the first word must not be empty
-	Words                 // words, or one line that is split into words; any word may be empty
-	Paths                 // a list of paths, left as they are
-	Names                 // a list of names of environment variables
-	Mounts                // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
-	Size                  // a number of bytes with its unit
-	Policy                // a mapping of categories to actions
-	Patience              // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
-	EarlyStop             // off, advise or stop; or one of these for each verdict, as a mapping or as VERDICT=ACTION with commas
-	Real                  // a number, which may have a fraction
-	Group                 // a mapping of the fields whose names begin with the name of this one
+	Number Kind = iota // a whole number
+	// Range is a whole number, or MIN..MAX, as in 8..16: MAX sets this field, and MIN sets the field that is called
+	// "min-" plus the name of this field.
+	Range
+	Switch    // true or false; a flag of this kind needs no value
+	Text      // any text
+	Path      // a path, made absolute against the caller's directory
+	Hosts     // names of hosts in one text, with commas between
+	Network   // a network as a CIDR, or the name of an interface
+	Duration  // a duration with its unit
+	Choice    // one of the Field's Choices
+	Stdin     // a rank's number, or one of the Field's Choices
+	Env       // a mapping of names to values; the flag K=V may be repeated
+	Command   // words, or one line that is split into words; the first word must not be empty
+	Words     // words, or one line that is split into words; any word may be empty
+	Paths     // a list of paths, left as they are
+	Names     // a list of names of environment variables
+	Mounts    // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
+	Size      // a number of bytes with its unit
+	Policy    // a mapping of categories to actions
+	Patience  // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
+	EarlyStop // off, advise or stop; or one of these for each verdict, as a mapping or as VERDICT=ACTION with commas
+	Real      // a number, which may have a fraction
+	Group     // a mapping of the fields whose names begin with the name of this one
 )
 
 // Field is one setting of a job: a flag of "gangrun run", a key of the job file, or both.

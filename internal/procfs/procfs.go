@@ -26,7 +26,8 @@ type Stat struct {
 	Start   uint64 // clock ticks from boot to its start; with PID, this identifies the process
 }
 
-// Ended reports whether the process has ended, and its parent has not waited for it yet. A process with other threads that still run has not ended, even if its main thread has.
+// Ended reports whether the process has ended, and its parent has not waited for it yet. A process with other threads
+// that still run has not ended, even if its main thread has.
 func (s Stat) Ended() bool { return (s.State == 'Z' || s.State == 'X') && s.Threads <= 1 }
 
 // ReadStat reads /proc/PID/stat. The error is fs.ErrNotExist or syscall.ESRCH if there is

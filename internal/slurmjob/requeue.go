@@ -12,7 +12,8 @@ import (
 
 // Requeue ends a running job and queues it again. The job then does not get the nodes in excluded.
 // Slurm changes the nodes of a job only while the job is queued. There is time for that: Slurm
-// starts a requeued job only after the lifetime of Slurm's job credentials, which is two minutes.
+// starts a requeued job only after the lifetime of Slurm's job credentials, which is two minutes by
+// default.
 func Requeue(ctx context.Context, j Job, excluded []string) error {
 	if len(excluded) == 0 {
 		_, err := scontrol(ctx, "requeue", j.ID)

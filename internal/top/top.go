@@ -25,7 +25,7 @@ const endLimit = time.Second
 type Stacks func(context.Context, home.Run) (home.Stacks, error)
 
 // Show shows a run on the terminal of in and out until the user ends it or ctx ends. The error is
-// ErrInterrupted if a signal ended it.
+// ErrInterrupted if a SIGINT ended it.
 func Show(ctx context.Context, run home.Run, in, out *os.File, stacks Stacks) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

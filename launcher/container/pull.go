@@ -45,8 +45,7 @@ func (e *PullError) Unwrap() error { return e.Err }
 const hostsDir = "/etc/containerd/certs.d"
 
 // Pull fetches an image from its registry into the store of this host, in Namespace. name is the full name of
-// the image (see FullName).
-// The error is a *PullError.
+// the image (see FullName). The error is a *PullError.
 func (r *Runtime) Pull(ctx context.Context, name string, who Credentials) (*Image, error) {
 	ctx = in(ctx, Namespace)
 	resolver := docker.NewResolver(docker.ResolverOptions{Hosts: config.ConfigureHosts(ctx, config.HostOptions{

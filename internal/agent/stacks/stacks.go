@@ -58,8 +58,8 @@ func (c *Collector) Close(ctx context.Context) {
 	c.dumps.wait(ctx)
 }
 
-// Collect returns the stacks of the targets, in the order of targets. The stacks of a rank come with the record
-// of its flight recorder, if it has one. After ten seconds, or when ctx ends, Collect returns what it has.
+// Collect returns the stacks of the targets, in the order of targets. The stacks of a rank come with the record of its
+// flight recorder, if it has one. After nine seconds, or when ctx ends, Collect returns what it has.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, toolsUntil)
 	defer cancel()

@@ -175,7 +175,8 @@ func (j *Job) StartedAgain(file string, number int) bool {
 // it is not known. The last word of the log must say that the work is done, or the log must end with a table of
 // results. No line after the given line may tell of a failure. At least n lines after it must count work, with the
 // number of a step or the like. If the rank printed lines before the given line but none after it, although other ranks
-// printed lines after it, its work is not done. If rank is -1, this applies to every rank.
+// printed lines after it, its work is not done. If rank is -1, this applies to every rank, provided that at least two
+// ranks printed lines after the given line.
 func (j *Job) EndsWell(file string, number, rank, n int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {

@@ -12,8 +12,8 @@ var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)"
 
 // Recorded returns the exception that the message of a log record in JSON names. lines has the lines above the
 // traceback of the record, and last is the last exception of that traceback. Recorded returns nil if the message names
-// no exception or one of the same class as last. The class of last is
-// another one if the traceback was cut short.
+// no exception or one of the same class as last. The exception in the message and last differ in class if the traceback
+// was cut short.
 func Recorded(lines []string, last Exception) []Exception {
 	for _, t := range slices.Backward(lines) {
 		m := recordMessage.FindStringSubmatch(t)
