@@ -76,9 +76,9 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on which share of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. The last two columns compare the seeds. One shows on which
-share of the %d days gangrun puts more gangs on an island in none of the %d seeds; the other shows on which
-share it does so in all seeds.
+days) gangrun puts more gangs on an island than the other policy, and on which fewer. The last two columns compare
+the seeds: on which share of the %d days gangrun puts more gangs on an island than the other policy in no seed, and
+on which in all %d seeds.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
 one gang starts a little earlier, all later gangs get other places. The difference between
