@@ -106,7 +106,7 @@ func TestInterval(t *testing.T) {
 				t.Errorf("%d checkpoints, the ranks got %q, want %d and %q", a.Saves.Good, l.orders[0].Hints, c.saves, c.hints)
 			}
 			text := strings.Join(runreport.Summary(w.report), "\n")
-			if strings.Contains(text, "3 good, newest step 2 at ") != (c.saves == 3) || strings.Contains(text, "you save each 10 min, which costs 0.33 %") != (c.want != nil && !saves.Near(*c.want)) {
+			if strings.Contains(text, "3 good, newest step 2 at ") != (c.saves == 3) || strings.Contains(text, "you save every 10 min, which costs 0.33 %") != (c.want != nil && !saves.Near(*c.want)) {
 				t.Errorf("the summary says\n%s", text)
 			}
 			if strings.Contains(w.notes(), "no history") != (c.err != nil) {

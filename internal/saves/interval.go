@@ -97,11 +97,11 @@ var sources = map[job.FailureSource]string{
 // Words describes how often a job saves, how much time that costs, and how much time another interval would cost.
 func Words(a job.SaveInterval) string {
 	every, best := time.Duration(a.Every), time.Duration(a.Best)
-	from := fmt.Sprintf("a failure each %s, %s", about(time.Duration(a.Failures)), sources[a.Source])
+	from := fmt.Sprintf("a failure every %s, %s", about(time.Duration(a.Failures)), sources[a.Source])
 	if every <= 0 {
-		return fmt.Sprintf("saving each %s would cost %s of the time and lose %s a failure on average (%s)", about(best), percent(a, best), about(best/2), from)
+		return fmt.Sprintf("saving every %s would cost %s of the time and lose %s per failure on average (%s)", about(best), percent(a, best), about(best/2), from)
 	}
-	now := fmt.Sprintf("you save each %s, which costs %s of the time and loses %s a failure on average", about(every), percent(a, every), about(every/2))
+	now := fmt.Sprintf("you save every %s, which costs %s of the time and loses %s per failure on average", about(every), percent(a, every), about(every/2))
 	if Near(a) {
 		return fmt.Sprintf("%s: that is near the best (%s)", now, from)
 	}

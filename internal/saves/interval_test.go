@@ -54,7 +54,7 @@ func TestStall(t *testing.T) {
 // failure, a job loses the work since its last checkpoint.
 func TestBest(t *testing.T) {
 	if d := Best(40*time.Second, 9720*time.Second); d < 14*time.Minute || d > 15*time.Minute {
-		t.Errorf("a cost of 40 s and a failure each 2.7 h: %v, want 14 to 15 min", d)
+		t.Errorf("a cost of 40 s and a failure every 2.7 h: %v, want 14 to 15 min", d)
 	}
 	for _, c := range []struct{ cost, between time.Duration }{
 		{time.Second, time.Hour}, {40 * time.Second, 9720 * time.Second}, {5 * time.Minute, 2 * time.Hour}, {500 * time.Millisecond, 24 * time.Hour},
@@ -104,16 +104,16 @@ func TestAdvise(t *testing.T) {
 	rate := job.SaveInterval{Failures: d(4 * time.Hour), Source: job.FailuresOfJob, Count: 5}
 	stall := 7 * time.Second
 	a, ok := Advise(58*time.Minute, 20*time.Second, &stall, rate)
-	if want := "you save each 58 min, which costs 0.2 % of the time and loses 29 min a failure on average; 7.4 min would cost 1.6 % and lose 3.7 min (a failure each 4 h, in earlier runs of the job)"; !ok || Words(a) != want {
+	if want := "you save every 58 min, which costs 0.2 % of the time and loses 29 min per failure on average; 7.4 min would cost 1.6 % and lose 3.7 min (a failure every 4 h, in earlier runs of the job)"; !ok || Words(a) != want {
 		t.Errorf("%+v (%v)\ngot  %s\nwant %s", a, ok, Words(a), want)
 	}
 	a, ok = Advise(8*time.Minute, 20*time.Second, &stall, rate)
-	if want := "you save each 8 min, which costs 1.5 % of the time and loses 4 min a failure on average: that is near the best (a failure each 4 h, in earlier runs of the job)"; !ok || !Near(a) || Words(a) != want {
+	if want := "you save every 8 min, which costs 1.5 % of the time and loses 4 min per failure on average: that is near the best (a failure every 4 h, in earlier runs of the job)"; !ok || !Near(a) || Words(a) != want {
 		t.Errorf("%+v (%v)\ngot  %s\nwant %s", a, ok, Words(a), want)
 	}
 	// Only the time for writing a checkpoint is known.
 	a, ok = Advise(0, 40*time.Second, nil, job.SaveInterval{Failures: d(9720 * time.Second), Source: job.FailuresUsual})
-	if want := "saving each 14 min would cost at most 4.8 % of the time and lose 7 min a failure on average (a failure each 2.7 h, as is usual for a cluster)"; !ok || !a.Assumed || Words(a) != want {
+	if want := "saving every 14 min would cost at most 4.8 % of the time and lose 7 min per failure on average (a failure every 2.7 h, as is usual for a cluster)"; !ok || !a.Assumed || Words(a) != want {
 		t.Errorf("%+v (%v)\ngot  %s\nwant %s", a, ok, Words(a), want)
 	}
 	// A job whose checkpoints take longer to write than the best interval cannot save so often.

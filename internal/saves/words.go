@@ -20,7 +20,7 @@ func Text(r job.SaveReport) string {
 	case job.SaveShrinking:
 		return fmt.Sprintf("the checkpoint %s is complete, but small: %s", name, r.Why)
 	case job.SaveOverdue:
-		return fmt.Sprintf("there is no new checkpoint for much longer than usual: the job saves each %s, and began %s, the last one, at %s", about(time.Duration(r.Usual)), name, r.Begun.Format("15:04:05"))
+		return fmt.Sprintf("there is no new checkpoint for much longer than usual: the job saves every %s, and began %s, the last one, at %s", about(time.Duration(r.Usual)), name, r.Begun.Format("15:04:05"))
 	case job.SaveDisk:
 		return fmt.Sprintf("the file system of the checkpoints will be full before the next two, unless old ones are removed: the last one has %s, and %s is free", text.Bytes(r.Bytes), text.Bytes(r.Free))
 	}

@@ -138,7 +138,7 @@ The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 
 ## Where metrics are found
 | source | what is read |
 |---|---|
-| output | the lines of [progress.md](progress.md), and the other metrics that this section names, in these lines and in lines about validation |
+| output | the lines that [progress.md](progress.md) describes and lines about validation. gangrun reads every metric in them that this section names |
 | TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is checked. If the directory is named ` + "`validation`, `eval`" + ` or similarly, the metrics are of validation data |
 | CSV | also with tabs or semicolons, and then also with decimal commas; the first line names the columns |
 | JSON lines | one object per line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
@@ -230,7 +230,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five validations. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
+The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five validations. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. So a rule that saves more than this last line does stops some runs too early. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
 `
 
 const limits = `
