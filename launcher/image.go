@@ -22,9 +22,9 @@ type Image struct {
 	Open func() (io.ReadCloser, int64, error)
 	// User and Secret are the credentials for the registry. If they are empty, the hosts do not log in.
 	User, Secret string
-	// Progress is called while the archive is sent to a host. sent is how many of the bytes have been sent, and
-	// of is the number of all bytes. Progress may be nil.
-	Progress func(host string, sent, of int64)
+	// Progress is called while the archive is sent to a host. sent is the number of bytes sent so far, and total is
+	// the number of all bytes. Progress may be nil.
+	Progress func(host string, sent, total int64)
 }
 
 // images has what hosts have reported about the image.

@@ -74,13 +74,13 @@ type Preflight struct {
 // UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks. If the spec asks for measurements, it then measures the hosts. Next, it emits
-// the fingerprint of the job, and finds out whether the same job has failed before. If the spec asks for a
-// trial, it runs the trial at last. After a step that has found an error, Check skips the further steps. It
-// returns all findings. It emits KindTrial events about the progress of the trial, and KindStarted and KindExit
-// events for its ranks. If the gang has only one rank, there is no trial, because the start of the gang itself
-// shows the same; but there is a trial if Alone is true. If ctx was cancelled, the error is that of ctx. Any
-// other error is a failure of gangrun itself.
+// Check runs the static checks. If the spec asks for measurements, it then measures the hosts. Next, it emits the
+// fingerprint of the job, and finds out whether the same job has failed before. If the spec asks for a trial, it runs
+// the trial as the last check. After a step that has found an error, Check skips the further steps. It returns all
+// findings. It emits KindTrial events about the progress of the trial, and KindStarted and KindExit events for its
+// ranks. If the gang has only one rank, there is no trial, because the start of the gang itself shows the same; but
+// there is a trial if Alone is true. If ctx was cancelled, the error is that of ctx. Any other error is a failure of
+// gangrun itself.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil

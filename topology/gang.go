@@ -53,9 +53,10 @@ type Choice struct {
 //     ways reach the smallest number of hosts.
 //
 // If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's hosts. It
-// prefers the placement after which these GPUs have well-connected sets for the largest number of gang sizes.
-// Next, it prefers the placement after which the fewest GPUs stay free on these hosts, and then the placement
-// whose hosts and GPUs come early in the inventory.
+// prefers the placement after which the free GPUs of these hosts still contain a best set for as many gang sizes as
+// possible: a set of that many GPUs that is connected as well as any on the host. Next, it prefers the placement
+// after which the fewest GPUs stay free on these hosts, and then the placement whose hosts and GPUs come early in the
+// inventory.
 //
 // Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they are
 // numbered along the best ring through its GPUs: the ring whose weakest link is best and, among equal

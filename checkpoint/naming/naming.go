@@ -55,19 +55,19 @@ func Step(name string) int64 {
 	return Number(digits)
 }
 
-// Shard returns the rank and shard numbers that occur in name as numbers, and name with "*" in place of each of
-// them as set. of is how many shards there are, such as 8 for "1-of-8". It is 0 if name does not tell. ok is false
-// if no rank or shard number occurs in name.
-func Shard(name string) (set string, numbers []int64, of int64, ok bool) {
+// Shard finds the rank and shard numbers in name. numbers has these numbers, and set is name with "*" in place of
+// each of them. total is how many shards there are, such as 8 for "1-of-8". It is 0 if name does not tell. ok is
+// false if no rank or shard number occurs in name.
+func Shard(name string) (set string, numbers []int64, total int64, ok bool) {
 	set = shardOf().ReplaceAllStringFunc(name, func(found string) string {
 		all := integer().FindAllString(found, -1)
-		numbers, of = append(numbers, Number(all[0])), Number(all[1])
+		numbers, total = append(numbers, Number(all[0])), Number(all[1])
 		return "*" + found[len(all[0]):]
 	})
 	for _, found := range shardWord().FindAllStringSubmatch(set, -1) {
 		numbers = append(numbers, Number(found[2]))
 	}
-	return shardWord().ReplaceAllString(set, "$1*"), numbers, of, len(numbers) > 0
+	return shardWord().ReplaceAllString(set, "$1*"), numbers, total, len(numbers) > 0
 }
 
 // Number returns digits as a number, or -1 if the number is too large for a step.
@@ -101,10 +101,10 @@ var (
 )
 
 // Predecessor reports whether name is the name of a checkpoint of an earlier save, such as "state_prev.cpt" or
-// "a.restart.bak-2". of is then the name under which that checkpoint was written, such as "state.cpt" or
-// "a.restart". ago is how many saves ago it was written; it is 1 if name does not tell, and -1 if the number in name is
-// too large.
-func Predecessor(name string) (of string, ago int64, ok bool) {
+// "a.restart.bak-2". original is then the name under which that checkpoint was written, such as "state.cpt" or
+// "a.restart". ago is how many saves ago it was written; it is 1 if name does not tell, and -1 if the number in name
+// is too large.
+func Predecessor(name string) (original string, ago int64, ok bool) {
 	at := earlier().FindStringSubmatchIndex(name)
 	if at == nil || at[2] == 0 {
 		return "", 0, false

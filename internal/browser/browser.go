@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Command returns the command line that shows the file at an absolute path, or nil if there is no browser or no display.
-// The command line comes from $BROWSER, which has one command or several, separated by colons; Command uses the first
-// whose program look finds. In a command, %s stands for the file. If there is no such command, Command uses the program
-// with which the desktop opens files. No shell sees the command line. look finds a program, as exec.LookPath does.
+// Command returns the command line that shows the file at an absolute path, or nil if there is no browser or no
+// display. The command line comes from $BROWSER, which has one command or several, separated by colons; Command uses
+// the first command whose program exists. In a command, %s stands for the file; without %s, the path is added at the
+// end. If there is no such command, Command uses the program with which the desktop opens files. No shell sees the
+// command line. The function look tells whether a program exists, as exec.LookPath does.
 func Command(path, system string, getenv func(string) string, look func(string) (string, error)) []string {
 	for _, choice := range filepath.SplitList(getenv("BROWSER")) {
 		words := strings.Fields(choice)

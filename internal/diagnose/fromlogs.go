@@ -342,10 +342,19 @@ func (s *suspect) prior(than *suspect) bool {
 }
 
 // cancelled returns the batch system's report that it cancelled the job, if best may follow from that: the report comes
-// before best in the same log, or best is an end by SIGTERM. Otherwise cancelled returns best.
+// before best in the same log, or best is an end by SIGTERM. If best is that report, cancelled returns the end of a rank
+// that the launcher reported above it: the batch system also cancels a step after a rank failed. Otherwise cancelled
+// returns best.
 func cancelled(best *suspect, all []*suspect) *suspect {
 	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rule.Cascade) {
 		return best
+	}
+	if best.rule.Category == job.Cancelled && best.tier() == tierEnded {
+		if i := slices.IndexFunc(all, func(s *suspect) bool {
+			return s.tier() == tierMute && s.sign != nil && s.sign.Report != nil && placeBefore(s, best)
+		}); i >= 0 {
+			return all[i]
+		}
 	}
 	for _, s := range all {
 		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.Plain && s.rule.Is(rule.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {

@@ -19,8 +19,7 @@ type Link struct {
 	Conn net.Conn
 	// Local is true if the agent is on this machine.
 	Local bool
-	// Own is true if the host is this machine itself, which the user has listed. It is false for a simulated
-	// host.
+	// Own is true if the user has listed this machine itself as a host. It is false for a simulated host.
 	Own bool
 	// Heard returns the time of the last contact with the agent. It is nil if a silence cannot happen, because
 	// Conn ends as soon as the agent ends.
@@ -38,9 +37,8 @@ type Link struct {
 	// End closes Conn and returns when the agent and its descendants have ended. It returns an
 	// error if some of them may still run.
 	End func(ctx context.Context) error
-	// Killed is called after End. It names the processes that End has killed itself, because the agent and its
-	// watchdogs were killed before they could do that. Killed is nil if the link reports these processes in
-	// another way.
+	// Killed is called after End. It names the processes that End had to kill, because the agent and its watchdogs
+	// had been killed before they could kill them. Killed is nil if the link reports these processes in another way.
 	Killed func() string
 	// If the agent did not end normally, Rest fetches the output that the agent has left on its host. Rest is
 	// nil if agents of this kind leave nothing. Before fetches the output that an agent of an earlier

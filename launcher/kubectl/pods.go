@@ -12,8 +12,9 @@ import (
 	"sync"
 )
 
-// Agent is the path of the program with which mpirun starts its daemons in the launcher pods of the MPI
-// Operator v1. In these pods, OMPI_MCA_plm_rsh_agent names it. The program is a script that runs kubectl exec.
+// Agent is the path of a script in the launcher pods of the MPI Operator v1. mpirun runs in a launcher pod, and
+// starts its daemons in the worker pods with this script, which runs kubectl exec. OMPI_MCA_plm_rsh_agent names the
+// script.
 const Agent = "/etc/mpi/kubexec.sh"
 
 // operatorProgram is where the MPI Operator v1 puts kubectl.

@@ -27,7 +27,7 @@ type Host struct {
 	Name       string
 	Reached    netip.Addr // the address at which gangrun reached the host
 	Local      bool       // the host is on this machine
-	Own        bool       // the host is this machine itself, which the user has listed; false for a simulated host
+	Own        bool       // the user has listed this machine itself as a host; false for a simulated host
 	Machine    string     // an ID of the machine that is the same under each of its names; empty if unknown
 	Interfaces []*wire.Interface
 }

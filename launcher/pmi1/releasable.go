@@ -24,12 +24,12 @@ type Link struct {
 	Asks   bool   `json:"asks,omitempty"` // a request of the other rank has arrived, and this rank has not read it yet
 }
 
-// Releasable returns the ranks that can be released from a barrier before all others have arrived. Such a rank
-// waits in the barrier while another rank waits for an answer from it, and no new request can arrive over any
-// of its connections. No new request can arrive over a connection in two cases. In the first case, a request
-// has already arrived. This is the last request of the connection: by it, the other rank asks to close the
-// connection. In the second case, the rank at the other end is known and blocked: it is in the barrier itself,
-// or waits for an answer from a rank in the barrier.
+// Releasable returns the ranks that can be released from a barrier before all others have arrived. Such a rank waits
+// in the barrier while another rank waits for an answer from it, and no new request can arrive over any of its
+// connections. No new request can arrive over a connection in two cases. In the first case, a request that the rank
+// has not read yet has arrived. By the only such request, the other rank asks to close the connection, so no request
+// follows it. In the second case, the rank at the other end is known and blocked: it is in the barrier itself, or
+// waits for an answer from a rank in the barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

@@ -117,10 +117,10 @@ func Amount(kind job.SpeedKind, v float64) string {
 	return text.Rate(v, "B/s")
 }
 
-// Table returns the lines of a table of speeds. For each host, the table has the slowest speed of each kind,
-// except for links and round trips. For links, it has the host's fastest speed in each direction. For round trips, it
-// has the host's fastest speed. To find out whether a host is slow, SlowSpeeds compares the same speeds of links and
-// round trips: a host is slow only if its best link is slow.
+// Table returns the lines of a table of speeds. For each host, the table has the slowest speed of each kind, except
+// for links and round trips. For links, it has the host's fastest speed in each direction. For round trips, it has
+// the host's fastest speed. SlowSpeeds compares these fastest speeds, too, because a host counts as slow only if even
+// its best link is slow.
 func Table(speeds []job.Speed) []string {
 	hosts := hostsOf(speeds)
 	var b strings.Builder

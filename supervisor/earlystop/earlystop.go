@@ -32,9 +32,10 @@ var hints = map[judge.Kind]string{
 // Hint returns what the user can do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
-// NeverSure tells the user that verdicts of that kind never end the run, although the job asks for that. The reason is
-// that such verdicts become sure only with a setting that the job lacks. NeverSure returns a sentence that names the
-// setting. If the job has the setting, or does not ask for the end of the run, NeverSure returns "".
+// NeverSure tells the user that verdicts of that kind never end the run, although the job asks gangrun to end the run
+// at such a verdict. The reason is that such verdicts become sure only with a setting that the job lacks. NeverSure
+// returns a sentence that names the setting. If the job has the setting, or does not ask for the end of the run,
+// NeverSure returns "".
 func NeverSure(kind string, s job.Spec) string {
 	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
 		return ""
@@ -121,7 +122,7 @@ func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
 
-// Before returns a as it was at an earlier moment. ago is the time from that moment to the moment of a.
+// Before returns the activity as it was the time ago earlier: it subtracts ago from the times in a.
 func Before(a job.Activity, ago job.Duration) job.Activity {
 	a.Quiet, a.Age = max(0, a.Quiet-ago), max(0, a.Age-ago)
 	if a.Idle != nil {

@@ -40,8 +40,8 @@ type Ending struct {
 	Cause  *job.Cause
 	Exits  []job.Exit
 	Budget bool
-	// Action is the action of the job's policy for Cause or for the Cause of Finding. It is empty if neither
-	// has a cause.
+	// Action is the action of the job's policy for Cause or for the Cause of Finding. It is empty if Cause is nil and
+	// Finding has no Cause.
 	Action job.Action
 	// Signal is the signal that cancelled the run.
 	Signal int

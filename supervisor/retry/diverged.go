@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// AfterDivergence returns the verdict on an attempt whose model has diverged, for a job that goes back to an earlier
-// checkpoint then.
+// AfterDivergence returns the verdict on an attempt whose model has diverged. The job must be one that goes back to
+// an earlier checkpoint after a divergence.
 func (p Policy) AfterDivergence(history []Past, latest Past, now time.Time) job.Verdict {
 	done := 0
 	for _, before := range history {

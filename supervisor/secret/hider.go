@@ -45,10 +45,9 @@ func Hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// Hiding returns a function that removes the job's secrets from the evidence and then calls diagnose. It does
-// not wait for the cause and remove the secrets there, because a cause quotes only the beginning of a long
-// line. The quotation may end in the middle of a secret, and the function would not recognise a part of a
-// secret.
+// Hiding returns a function that removes the job's secrets from the evidence and then calls diagnose. The secrets
+// must be removed from the evidence, and not later from the cause: a cause quotes only the beginning of a long line,
+// so the quotation may end in the middle of a secret, and a part of a secret cannot be recognised.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

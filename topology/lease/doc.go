@@ -61,8 +61,8 @@
 // limit can delay a ticket by at most Horizon, and only once: when the holders without a known end
 // are gone, all ends are known, and only a job that ends in time can still start before the big one.
 //
-// The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that its
-// GPUs become idle now. No other job can then start early because of these GPUs.
+// The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that the older gang could
+// start on its GPUs at once. So no younger job can end before that, and none may go ahead on them.
 //
 // A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on each of them.
 // These tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Horizon is how much longer a holder whose end is not known is assumed to hold its GPUs. The ticket rule uses
-// it to decide whether a job with a time limit may go ahead of an older ticket. Jobs that go ahead delay a
-// ticket by at most Horizon.
+// If the end of a holder is not known, the ticket rule assumes that the holder keeps its GPUs for another Horizon.
+// The rule uses this to decide whether a job with a time limit may go ahead of an older ticket. Jobs that go ahead
+// delay a ticket by at most Horizon.
 const Horizon = 2 * time.Minute
 
 // holding says who holds a GPU, and until when.

@@ -13,10 +13,9 @@ import (
 // pieceBytes is the size of a piece of output on its way to the terminal.
 const pieceBytes = 32 << 10
 
-// CopyOutput sends the output of the ranks in want as it grows, until it has sent all output or ctx ends. The
-// data of a piece is valid only until send returns. CopyOutput reads the log files, not the pipes. Therefore a
-// slow or stopped terminal does not stop the ranks, and no output is kept in memory until the terminal can take
-// it.
+// CopyOutput sends the output of the ranks in want as it grows, until it has sent all output or ctx ends. The data of
+// a piece is valid only until send returns. CopyOutput reads the log files, not the pipes. Therefore a slow or
+// stopped terminal does not stop the ranks, and output that the terminal cannot take yet does not fill the memory.
 func (g *Gang) CopyOutput(ctx context.Context, want *wire.OutputRequest, send func(*wire.OutputReply) error) error {
 	if err := g.await(ctx); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Children starts the child processes of this process, and reaps every child, including adopted orphans.
-// Nothing else in this process may call wait(2).
+// Children starts the child processes of this process, and reaps every child, including orphans, which become its
+// children when their parents end. Nothing else in this process may call wait(2).
 type Children struct {
 	fork   chan func()   // functions for the forker to call
 	done   chan struct{} // closed by Close
@@ -147,8 +147,8 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	return c.Adopt(pid), nil
 }
 
-// KillUnexecuted kills the children that c has neither started nor adopted. These are orphans, and a process
-// that was forked but has not executed its program yet.
+// KillUnexecuted kills the children of this process that c has not started and that were not passed to Adopt. These
+// are orphans, and a process that was forked but has not executed its program yet.
 func (c *Children) KillUnexecuted() {
 	for _, p := range Descendants(os.Getpid()) {
 		c.mu.Lock()

@@ -51,15 +51,14 @@ type Watch struct {
 // recheck is the time between two questions to Slurm if Slurm does not answer.
 const recheck = 30 * time.Second
 
-// Begin begins to watch a job. The context that it returns ends when ctx ends, or when the time
-// until the limit of the job is no longer than reserve. note shows the user a note.
+// Begin begins to watch a job. The context that it returns ends when ctx ends, or when at most reserve is left until
+// the limit of the job. note shows the user a note.
 func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text string)) (context.Context, *Watch) {
 	return begin(ctx, &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note})
 }
 
-// Until watches a job of a batch system other than Slurm. Of such a job, only the time limit is
-// known. The context that Until returns ends when ctx ends, or when the time until limit is no
-// longer than reserve.
+// Until watches a job of a batch system other than Slurm. Of such a job, only the time limit is known. The context
+// that Until returns ends when ctx ends, or when at most reserve is left until limit.
 func Until(ctx context.Context, limit time.Time, reserve time.Duration) (context.Context, *Watch) {
 	return begin(ctx, &Watch{reserve: reserve, show: func(context.Context, string) (slurmjob.Job, error) {
 		return slurmjob.Job{State: "RUNNING", End: limit}, nil

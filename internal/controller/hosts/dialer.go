@@ -73,8 +73,9 @@ type DialOptions struct {
 	BatchEnded  func()
 }
 
-// NewDialer returns a Dialer for the hosts of a list. It takes over the agents in o.Held. A host with such an agent
-// is reached over the network, even if it is this machine: a controller on another machine has started the agent.
+// NewDialer returns a Dialer for the hosts of a list. It takes over the agents in o.Held. gangrun reaches a host with
+// such an agent over the network, even if the host is this machine, because a controller on another machine has
+// started the agent over the network.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
 	if spec.Launcher == job.LauncherSlurm && list.Kind != inventory.Slurm {
 		return Dialer{}, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")

@@ -59,7 +59,7 @@ func first(m []string) int {
 	return -1
 }
 
-// Named returns the rank that a sign names as its own, or -1.
+// Named returns the rank from which a sign says that it comes, or -1. The lines just above the sign may say so, too.
 func (s Sign) Named(census *roster.Census) int {
 	if r := roster.Own(s.Title); r >= 0 {
 		return r
@@ -89,7 +89,8 @@ func (s Sign) Named(census *roster.Census) int {
 	return census.OfUnit(s.Title)
 }
 
-// OfPID returns the rank of the process that a line of the sign, or the line after it, names, or -1.
+// OfPID looks for a PID in the lines of the sign and in the line after the sign. It returns the rank of that process,
+// or -1.
 func (s Sign) OfPID(census *roster.Census) int {
 	for _, t := range append([]string{s.Title}, s.Text[s.From:min(len(s.Text), s.To+1)]...) {
 		if r := census.OfPID(roster.PID(t)); r >= 0 {
@@ -99,11 +100,11 @@ func (s Sign) OfPID(census *roster.Census) int {
 	return -1
 }
 
-// Beside returns the rank that a sign, or one of the nearest lines above or below it, names as its own, or -1. In the
-// sign, Beside skips the lines before the decisive line, except headings that begin with "-- ": other ranks may have
-// printed them. Below the sign, and more than n lines above it, Beside uses only lines that report a failure. Of the n
-// lines just above the sign, it uses any line. A progress line above the sign (such as "step 12: error 0.1") counts
-// only if it reports a severe failure. Beside uses no stack frames above the sign.
+// Beside returns the rank from which a sign, or one of the nearest lines above or below the sign, says that it comes,
+// or -1. In the sign, Beside skips the lines before the decisive line, except headings that begin with "-- ": other
+// ranks may have printed them. Below the sign, and more than n lines above it, Beside uses only lines that report a
+// failure. Of the n lines just above the sign, it uses any line. A progress line above the sign (such as "step 12:
+// error 0.1") counts only if it reports a severe failure. Beside uses no stack frames above the sign.
 func (s Sign) Beside(n int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
@@ -237,9 +238,9 @@ const longTitle = 1000
 // sent the signals that ended other processes.
 var bySignal = textmatch.New(`\bsignal (\d+)\b`)
 
-// Lowest returns the lowest of rank and the ranks that print a line like the decisive line of the sign in the same log.
-// Two lines are alike if they differ only in numbers. If one of them names a signal, the other must name the same one.
-// Lowest returns -1 if rank is -1.
+// Lowest looks for ranks that print a line like the decisive line of the sign in the same log. It returns the lowest
+// of them, or the given rank if that is lower. Two lines are alike if they differ only in numbers. If one of them
+// names a signal, the other must name the same one. Lowest returns -1 if rank is -1.
 func (s Sign) Lowest(rank int, census *roster.Census) int {
 	for i, t := range s.Text {
 		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) || first(bySignal.FindStringSubmatch(t)) != first(bySignal.FindStringSubmatch(s.Text[s.At])) {

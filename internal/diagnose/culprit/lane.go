@@ -12,8 +12,8 @@ import (
 
 // Marked returns the rank that the decisive line of a sign marks as its own. If that line has no mark, Marked returns
 // the rank that the first line of the sign marks as its own, or -1. It ignores the lines between these two, because
-// other ranks may have printed them. It also ignores a first line in which a traceback follows the words of another
-// rank.
+// other ranks may have printed them. It also ignores the mark of the first line if another rank had begun that line
+// and the traceback begins in its middle.
 func (s Sign) Marked() int {
 	if s.Lanes == nil {
 		return -1
@@ -35,8 +35,8 @@ var (
 	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed|killed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
 )
 
-// Ended returns the only rank that a launcher or script says has failed, or -1. It must be a rank that marks lines as
-// its own, or the one that the title of the sign names.
+// Ended returns the only rank that a launcher or script says has failed, or -1. That rank must be one to which some
+// line of the logs belongs, or the one that title names.
 func Ended(logs []roster.Log, title string) int {
 	known := map[int]bool{}
 	for _, l := range logs {

@@ -328,8 +328,9 @@ type Found struct {
 	First bool
 }
 
-// Find returns the reports in text, in order. It skips line i if covered[i] is true, because that line belongs
-// to another sign of failure. It also skips the last line of a longer report.
+// Find returns the reports in text, in order. It skips line i if covered[i] is true, because that line belongs to
+// another sign of failure. A report may have several lines. The line in which such a report says how the process
+// ended is no report of its own.
 func Find(text []string, covered []bool) []Found {
 	var all []Found
 	var found []int

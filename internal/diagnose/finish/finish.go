@@ -21,7 +21,7 @@ type Line struct {
 	Rank   int // that has printed it, or -1
 	Text   string
 	Mark   outlook.Mark
-	Sign   bool // part of a sign of failure that is neither weak nor only logged, and that the program did not survive
+	Sign   bool // part of a sign of failure that ended the program, and not of one that jobs which succeed print, too
 }
 
 // Job has the logs of a job.
@@ -117,9 +117,9 @@ func (j *Job) times(f string) (n int) {
 // maxForm is the greatest length in bytes of the form of a last word.
 const maxForm = 160
 
-// AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done. If
-// the rank that printed line number of file had already ended with these words before that line, AllEndWell returns
-// false. If rank is -1, this applies to every rank.
+// AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done.
+// number is the number of a line in file, and rank is the rank that printed the line. If that rank had already ended
+// with these words before the line, AllEndWell returns false. If rank is -1, this applies to every rank.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false

@@ -103,10 +103,10 @@ func (j *Job) Counts(file string) bool {
 	return l != nil && (len(l.plan.first) > 0 || advances(l.lines) > 0)
 }
 
-// Told reports whether another file tells that the job came to a good end. Only a file that tells of no failure counts.
-// If the file counts no work, it is no output of the job, and one of its lines must say that the whole job succeeded.
-// If the file counts work, it must be the only other file. Its last word must say that a process ended with code 0 or
-// that nothing failed, and must belong to no rank.
+// Told reports whether another file tells that the job came to a good end. Told considers only files that tell of no
+// failure. If such a file does not count work, it is no output of the job, and one of its lines must say that the
+// whole job succeeded. If it counts work, it must be the only other file. Its last word must say that a process ended
+// with code 0 or that nothing failed, and must belong to no rank.
 func (j *Job) Told(file string) bool {
 	for name, l := range j.files {
 		if name == file || l.failed >= 0 {

@@ -19,8 +19,8 @@ func Fatal(t string) bool { return fatalWord.MatchString(t) }
 // "ERROR:root:no such file".
 func Logged(t string) bool { return logged.MatchString(t) }
 
-// Records reports whether a line, above an exception, shows that the program has caught the exception: the line is
-// the record of a log, or the head of a list.
+// Records reports whether a line, above an exception, shows that the program has caught the exception: the line is a
+// log record, or the heading of a list of errors that the program has caught.
 func Records(t string) bool {
 	return logged.MatchString(t) || logRecord.MatchString(t) || listed.MatchString(t)
 }

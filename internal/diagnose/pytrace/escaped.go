@@ -11,9 +11,9 @@ import (
 var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)",?$`)
 
 // Recorded returns the exception that the message of a log record in JSON names. lines has the lines above the
-// traceback of the record, and last is the last exception of that traceback. Recorded returns nil if the message names
-// no exception or one of the same class as last. The exception in the message and last differ in class if the traceback
-// was cut short.
+// traceback of the record, and last is the last exception of that traceback. Recorded returns nil if the message
+// names no exception or one of the same class as the last exception of the traceback. The two classes differ if the
+// traceback was cut short.
 func Recorded(lines []string, last Exception) []Exception {
 	for _, t := range slices.Backward(lines) {
 		m := recordMessage.FindStringSubmatch(t)
@@ -39,18 +39,20 @@ var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, 
 // fatalLevel matches the level of a message with which a program ends.
 var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
 
-// afterEscaped is how many lines may follow a traceback in one line if its exception ended the program.
-const afterEscaped = 3
+// AfterEscaped is how many lines that are not records of errors may follow a traceback in one line if its exception
+// ended the program.
+const AfterEscaped = 3
 
 // Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found
 // is true if the line has one. chain is empty if the program went on, that is, if more than a few lines follow and
-// the level of the message is not the highest. after is the number of the lines that follow.
+// the level of the message is not the highest. after is the number of the lines that follow and are not records of
+// errors.
 func Escaped(t string, after int) (found bool, chain []Exception) {
 	at := strings.Index(t, header)
 	if at < 0 || !strings.Contains(t, `\n  File `) {
 		return false, nil
 	}
-	if after > afterEscaped && !fatalLevel.MatchString(t) {
+	if after > AfterEscaped && !fatalLevel.MatchString(t) {
 		return true, nil
 	}
 	t = t[at:]

@@ -41,7 +41,7 @@ var cudaInit = []rule.Rule{{
 	Hint:    noGPUHint,
 	Needles: []string{"no cuda-capable device is detected", "found no nvidia driver", "no cuda gpus are available", "no hip gpus are available", "no gpus are available", "hiperrornodevice", "cuda_error_no_device", "no gpu found", "couldn't communicate with the nvidia driver", "failed to initialize nvml",
 		"no visible gpu devices", "but no platforms that are instances of", "no xpu devices are available", "unknown device id: no device", "requested gpus do not exist", "cudaerrornodevice", "no rocm-capable device", "no npus are available", "can't get ascend"},
-	Unless: textmatch.New(`(?i)\b(?:using|use|falling back|fall back|default\w* to|run\w* on) (?:the |to )*cpu|driver/library version mismatch|^I\d{4} |\bINFO\b`),
+	Unless: textmatch.New(`(?i)\b(?:using|use|falling back|fall back|default\w* to|(?:run|train|work|comput|execut|continu|proceed)\w*\b.{0,20}\b(?:on|with)) (?:the |to )*cpu|driver/library version mismatch|^I\d{4} |\bINFO\b`),
 }, {
 	Category: job.CUDAInit, Signature: "no-gpu", Confidence: 0.85,
 	Hint:    noGPUHint,

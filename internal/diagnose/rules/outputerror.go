@@ -94,9 +94,9 @@ var outputError = []rule.Rule{{
 }, refused(job.OutputError, "read-only", "write elsewhere (GANGRUN_HOME, TMPDIR); a disk that turned read-only by itself has failed: see the host's kernel log", "read-only file system"), {
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.9,
 	Meaning: "a file grew beyond the limit on its size",
-	Hint:    "raise the limit (ulimit -f) or write smaller files",
-	Needles: []string{"file too large", "file size limit exceeded"},
-	Match:   textmatch.New(`File too large|: file too large$|File size limit exceeded`),
+	Hint:    "raise the limit (ulimit -f) or write smaller files; for NetCDF, choose the 64-bit or the HDF5 format",
+	Needles: []string{"file too large", "file size limit exceeded", "variable sizes violate format"},
+	Match:   textmatch.New(`File too large|: file too large$|File size limit exceeded|variable sizes violate format constraints`),
 }, refused(job.OutputError, "file-size-limit", "raise the limit (ulimit -f) or print less", "file too large"), {
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.95,
 	Hint: "raise the limit (ulimit -f) or write smaller files",

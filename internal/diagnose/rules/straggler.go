@@ -8,9 +8,9 @@ import (
 
 const (
 	// fruitless matches the reasons why a run promises no further improvement.
-	fruitless = `(?:\bearly[- ]?stop\w*|\bno (?:further |more )?gain\b|\b(?:rises|rising|risen|rose|worsen\w*|deteriorat\w*|(?:gets?|got|getting) worse)\b.{0,30}\b(?:points|evals?|evaluations|epochs|checks|times|rounds|intervals)\b|\bstop(?:s|ped|ping)? (?:\S+ ){0,4}early\b|\bend(?:ed|ing|s) (?:\S+ ){0,4}early\b|\bno improvement|(?:\bnot|n't|\bnever)(?: \w+)? (?:improv|decreas|increas)\w*|\bwithout improvement|\bplateau\w*|\bflat (?:for|over|since)\b|\bpatience\b|\bprun(?:ed|ing)\b|\bmedian (?:stop\w*|rule|of)\b|\b(?:worse|lower|higher) than (?:the )?median\b|\b(?:above|below) (?:the )?(?:median|rung)\b|\bhopeless|\bhalving\b|\b(?:reached|met) (?:the |its )?target\b)`
+	fruitless = `(?:\bearly[- ]?stop\w*|\bno (?:further |more )?gain\b|\b(?:rises|rising|risen|rose|worsen\w*|deteriorat\w*|(?:gets?|got|getting) worse)\b.{0,30}\b(?:points|evals?|evaluations|epochs|checks|times|rounds|intervals)\b|\bstop(?:s|ped|ping)? (?:\S+ ){0,4}early\b|\bend(?:ed|ing|s) (?:\S+ ){0,4}early\b|\bno improvement|(?:\bnot|n't|\bnever)(?: \w+)? (?:improv|decreas|increas)\w*|\bwithout improvement|\bplateau\w*|\bflat (?:for|over|since)\b|\bpatience\b|\bprun(?:ed|ing)\b|\bmedian (?:stop\w*|rule|of)\b|\b(?:worse|lower|higher) than (?:the )?median\b|\b(?:above|below) (?:the )?(?:median|rung)\b|\bhopeless|\bhalving\b|\bno progress in (?:the last )?\d+ iterations\b|\bconvergence not (?:achieved|reached)\b|\b(?:reached|met) (?:the |its )?target\b)`
 	// cut matches the words which say that the run is ended.
-	cut = `\b(?:stop(?:s|ped|ping)|end(?:ed|ing)|terminat(?:es|ed|ing)|kill(?:s|ed|ing)|abort(?:s|ed|ing)|exit(?:s|ing)|prun(?:ed|ing)|quit(?:s|ting)|cutting|early-?stopped)\b`
+	cut = `\b(?:stop(?:s|ped|ping)|end(?:ed|ing)|terminat(?:es|ed|ing)|kill(?:s|ed|ing)|abort(?:s|ed|ing)|exit(?:s|ing)|prun(?:ed|ing)|quit(?:s|ting)|cutting|giving up|early-?stopped)\b`
 )
 
 // stoppedEarly has rules for programs that end themselves because a curve promises nothing more. They count only if
@@ -19,7 +19,7 @@ var stoppedEarly = []rule.Rule{{
 	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: rule.Generic,
 	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
 	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
-	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial ", "promising", "not worth", "no gain", "worse", "rises", "rising", "deteriorat", "judge"},
+	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial ", "promising", "not worth", "no gain", "no progress in", "convergence not", "worse", "rises", "rising", "deteriorat", "judge"},
 	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\bpatience\b.{0,20}\b(?:exhausted|exceeded|ran out|reached|used up)|\bout of patience\b|without improvement\b.{0,40}\bstop\w*|\btrial \S+ (?:was )?stopped (?:at|by|early)\b|\btrial \S* ?(?:was )?pruned\b|` + fruitless + `.{0,100}` + cut + `|` + cut + `.{0,100}` + fruitless + `|\b(?:is|was|been) early-?stopped\b`),
 	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will (?:stop|end))\b|\bconfig\w*\W{1,3}[\w.]+ ?[:=]|\bpatience \d+$|\bwarn|learning rate`),
 }, {

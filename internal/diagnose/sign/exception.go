@@ -3,6 +3,7 @@ package sign
 import (
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
@@ -36,7 +37,7 @@ func escaped(text []string, covered []bool, book *rule.Book) (signs []*Sign) {
 		if covered[i] {
 			continue
 		}
-		found, chain := pytrace.Escaped(t, len(text)-1-i)
+		found, chain := pytrace.Escaped(t, unconcerned(text[i+1:]))
 		if covered[i] = found; len(chain) > 0 {
 			chain = append(chain, pytrace.Recorded(text[max(0, i-recordLines):i], chain[len(chain)-1])...)
 			g := judge(chain, book)
@@ -45,6 +46,18 @@ func escaped(text []string, covered []bool, book *rule.Book) (signs []*Sign) {
 		}
 	}
 	return signs
+}
+
+// unconcerned counts the lines that are not records of errors, up to a few.
+func unconcerned(text []string) (n int) {
+	for _, t := range text {
+		if level, _ := message.Record(t); level < message.Error {
+			if n++; n > pytrace.AfterEscaped {
+				break
+			}
+		}
+	}
+	return n
 }
 
 // recordLines is how many lines above a traceback in JSON may have the message of the same record.
