@@ -31,7 +31,7 @@ func (r Run) stat() (fs.FileInfo, error) {
 	return info, err
 }
 
-// Explain returns err. If the removal of the run's directory has caused err, Explain returns a RemovedError.
+// Explain returns a RemovedError if the removal of the run's directory has caused err. Otherwise it returns err.
 func (r Run) Explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := r.stat(); gone != nil {

@@ -16,7 +16,8 @@ const vitalsName = "vitals.json"
 // maxVitals limits the size of the live file, in bytes.
 const maxVitals = 64 << 20
 
-// WriteVitals replaces the live file. It does not force the file to the disk.
+// WriteVitals replaces the live file of the run, vitals.json, which has the newest figures of the ranks while a gang
+// runs. It does not force the file to the disk.
 func (r Run) WriteVitals(text []byte) error {
 	return atomicfile.Replace(filepath.Join(r.Dir, vitalsName), text, 0o600)
 }

@@ -53,8 +53,8 @@ const (
 	KindInterval   Kind = "interval"    // Attempt, Interval, Text: how often the job should save
 )
 
-// Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
-// which fields are set; all others are zero.
+// Event is one thing that happened to a run: an entry of its journal, except for the kinds whose comments say
+// otherwise. The comments of the kinds say which fields are set; all others are zero.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    Kind      `json:"kind"`

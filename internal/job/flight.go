@@ -30,8 +30,8 @@ type CollectiveCall struct {
 	State string `json:"state"` // "scheduled", "started" or "completed"
 	// PeerToPeer is true for a send or a receive. These calls have sequence numbers of their own.
 	PeerToPeer bool `json:"p2p,omitempty"`
-	// Retired is true if PyTorch's watchdog no longer waits for the collective. If State is not "completed"
-	// then, the collective has timed out.
+	// Retired is true if PyTorch's watchdog no longer waits for the collective. If Retired is true and State is not
+	// "completed", the collective has timed out.
 	Retired bool `json:"retired,omitempty"`
 	// In and Out are the sizes and types of its input and output tensors, as text that can be compared. InSize
 	// and OutSize are how many numbers these tensors have together.

@@ -9,9 +9,9 @@ type Host struct {
 	// interface, as a CIDR. Both are set if the gang is on several machines.
 	Interface string `json:"interface,omitempty"`
 	Network   string `json:"network,omitempty"`
-	// Slots is the number of ranks for which the host has room. If Hard is true, the user has set
-	// this limit. Otherwise gangrun has derived it from the number of cores, and a gang may
-	// exceed it.
+	// Slots is the number of ranks for which the host has room. If Hard is true, the user has set this limit.
+	// Otherwise gangrun has derived it from the number of cores, and a gang may exceed it. It is 0 if it is not
+	// known.
 	Slots  int   `json:"slots"`
 	Hard   bool  `json:"hard,omitempty"`
 	Cores  int   `json:"cores,omitempty"`

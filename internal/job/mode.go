@@ -218,8 +218,8 @@ func ParseStdin(text string, ranks int) (Stdin, error) {
 	return StdinRank(rank), nil
 }
 
-// ParseMode returns the mode that text names. If text is not valid, the error lists the valid modes, and begins
-// with what, the name of the flag or key.
+// ParseMode returns the mode that text names. what is the name of the flag or key. If text is not valid, the error
+// begins with this name and lists the valid modes.
 func ParseMode[M ~string](what, text string, modes []M) (M, error) {
 	if m := M(text); slices.Contains(modes, m) {
 		return m, nil

@@ -45,9 +45,9 @@ func (t Table) above(pid int) (pids []int) {
 // The process self, its ancestors and its descendants are never leftovers. In general, a descendant of
 // a living agent is not a leftover.
 //
-// If gangrun was started inside a rank, self is a descendant of that rank, and of the rank's agent. The
-// other descendants of that rank are not leftovers. Other descendants of that agent are leftovers if
-// they belong to run.
+// If gangrun was started inside a rank, self is a descendant of that rank, and of the rank's agent. Then no
+// descendant of that rank is a leftover. Processes below that agent, but outside that rank, are an exception to the
+// general rule: they are leftovers if they belong to run, although the agent lives.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

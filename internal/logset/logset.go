@@ -78,10 +78,10 @@ func Find(dir fs.FS, at string) ([]string, error) {
 	return names, err
 }
 
-// Open returns the logs that a user has named. A name is the path of a log, the path of a directory with logs, "-" for
-// standard input, or the name of a run of gangrun. If there is no file at a name, Open uses the name as the name of a
-// run, and calls run. run returns the directory of the run of that name, or an error if there is no such run. The files
-// are not opened before they are read.
+// Open returns the logs that a user has named. A name is the path of a log, the path of a directory with logs, "-"
+// for standard input, or the name of a run of gangrun. If there is no file at a name, and the name has no slash and
+// no dot, Open uses it as the name of a run, and calls run. run returns the directory of the run of that name, or an
+// error if there is no such run. The files are not opened before they are read.
 func Open(names []string, run func(name string) (dir string, err error)) ([]Log, error) {
 	var logs []Log
 	for _, name := range names {

@@ -59,11 +59,10 @@ func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 // few is the number of values that a series needs. Choose takes a shorter series only if there is no other.
 const few = 3
 
-// Choose chooses a series for each signal. It prefers a series with at least few values to a shorter one, then
-// the series whose name has the lowest Order (see Meaning), and then the longest. metric is the name of the
-// series by which to judge; if it is "", Choose takes the best one. higher says whether higher values of that
-// series are better; if it is nil, the name of the series must tell that. The error is a *NoMetricError or a
-// *DirectionError.
+// Choose chooses a series for each signal. It prefers a series with at least three values to a shorter one, then the
+// series whose name has the lowest Order (see Meaning), and then the longest. metric is the name of the series by
+// which to judge; if it is "", Choose takes the best one. higher says whether higher values of that series are
+// better; if it is nil, the name of the series must tell that. The error is a *NoMetricError or a *DirectionError.
 func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 	c := Choice{By: map[judge.Signal]int{}}
 	meanings := make([]Meaning, len(all))

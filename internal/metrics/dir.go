@@ -31,9 +31,9 @@ const (
 // unlikely has the names of directories in which no job leaves metrics.
 var unlikely = map[string]bool{"node_modules": true, "__pycache__": true, "site-packages": true, "venv": true, "env": true}
 
-// Walk looks for files with metrics in dirs, and in the directories up to five levels below. It calls do for
-// each regular file that has metrics according to its name (see HasMetrics). It looks at 4,096 entries at most.
-// It passes over directories that it cannot read.
+// Walk looks for files with metrics in dirs, and in the directories up to five levels below. It calls do for each
+// regular file that has metrics according to its name (see HasMetrics). It looks at 4,096 entries at most. It passes
+// over hidden directories, over those of Python's and Node's packages, and over directories that it cannot read.
 func Walk(dirs []string, do func(path string, e os.DirEntry)) {
 	left, seen := maxEntries, map[string]bool{}
 	var walk func(dir string, depth int)

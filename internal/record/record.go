@@ -53,9 +53,8 @@ func noSpecText(run home.Run, events []job.Event, skipped int) string {
 	return fmt.Sprintf("the journal of run %s does not say what the run is: %s", run.ID, why)
 }
 
-// Report returns the report of a run, which it computes from the run's journal, and the events
-// of the journal. A run that has not ended and whose controller is gone has the state
-// job.StateLost.
+// Report returns the report of a run and the events of its journal, from which it computes the report. A run that has
+// not ended and whose controller is gone has the state job.StateLost.
 func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	events, skipped, err := Events(run)
 	if err != nil {

@@ -51,10 +51,10 @@ func (c *Controller) KnownHosts() string { return c.bed.path("ctl/home/.ssh/know
 // SSHConfig returns the path of the controller's ssh_config(5).
 func (c *Controller) SSHConfig() string { return c.bed.path("ctl/home/.ssh/config") }
 
-// Command returns a command to run on the controller, in the directory cmd.Dir, with this
-// process's environment. HOME is different, and variables that name paths below other homes are
-// missing. cmd.Process.Pid is the PID of the command itself, so signals reach it. Processes
-// that it leaves behind end with the bed.
+// Command returns a command to run on the controller, in the directory cmd.Dir, with this process's environment. But
+// HOME is the controller's home, and variables that point into the home or the session of the caller (GANGRUN_HOME,
+// XDG_*, SSH_AUTH_SOCK) are removed or, like XDG_RUNTIME_DIR, set anew. cmd.Process.Pid is the PID of the command
+// itself, so signals reach it. Processes that it leaves behind end with the bed.
 func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	// The working directory is lost when nsenter enters a mount namespace.
 	const script = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; pid=$1; shift; exec nsenter -t "$pid" -n -m -u --wdns="$PWD" -- "$@"`

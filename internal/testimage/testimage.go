@@ -38,7 +38,7 @@ type Image struct {
 	Links  map[string]string
 	Config v1.Config
 	Arch   string // the architecture, as GOARCH names it; empty means amd64
-	Name   string // the name in the archive of Archive; empty means example.test/image:1
+	Name   string // the image's name in the file that the method Archive writes; empty means example.test/image:1
 }
 
 // busybox is the package busybox-static's program.

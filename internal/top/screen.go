@@ -52,7 +52,7 @@ const (
 	AskStacks        // collect the stacks and call SetStacks
 )
 
-// NewScreen returns a screen that shows ranks that differ from the others first.
+// NewScreen returns a screen that first shows the ranks that differ from the others.
 func NewScreen() *Screen { return &Screen{sort: "RANK", oddFirst: true} }
 
 // SetData replaces the data.

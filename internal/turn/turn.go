@@ -1,5 +1,5 @@
-// Package turn makes calls that cannot be cancelled, such as those of a file system that hangs. It makes them
-// one at a time, and leaves at most one of them behind.
+// Package turn makes calls that cannot be cancelled, such as those of a file system that hangs. It makes them one at
+// a time. If the caller gives up, the call goes on in a goroutine; there is never more than one such goroutine.
 package turn
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/vitals"
 )
 
-// Short formats a duration in at most six characters, as in 4s, 3m12s, 5h03m or 12d04h.
+// Short formats a duration, as in 4s, 3m12s, 5h03m or 12d04h. Below 100 days, the text has at most six characters.
 func Short(d time.Duration) string {
 	d = max(0, d)
 	switch {

@@ -291,8 +291,8 @@ type HelloRequest struct {
 	// orphan_grace_ms is how long an agent that was started for a controller on
 	// another host lives while it receives nothing from that controller.
 	OrphanGraceMs int64 `protobuf:"varint,4,opt,name=orphan_grace_ms,json=orphanGraceMs,proto3" json:"orphan_grace_ms,omitempty"`
-	// contained is true if the agent is in a view or a container. The agent of the host, which sends
-	// this request, has then already removed what dead agents have left.
+	// contained is true if the agent is in a view of the host's files (see Contain) or in a container. The agent of
+	// the host, which sends this request, has then already removed what dead agents have left.
 	Contained     bool `protobuf:"varint,5,opt,name=contained,proto3" json:"contained,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -88,11 +88,11 @@ type AgentClient interface {
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
 	// gang must not start as long as any of these live.
 	Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error)
-	// Clean removes all that dead gangs have left on the host, and returns it.
+	// Clean removes all that dead gangs have left on the host, and returns a list of what it has removed.
 	Clean(ctx context.Context, in *CleanRequest, opts ...grpc.CallOption) (*CleanReply, error)
 	// Image makes the host look for an image. If the host lacks the image and the controller has an
 	// archive of it, the agent asks for the archive, and imports the archive while it arrives. The last
-	// reply has the fact.
+	// reply has the ImageFact of the host.
 	Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error)
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.
@@ -405,11 +405,11 @@ type AgentServer interface {
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
 	// gang must not start as long as any of these live.
 	Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error)
-	// Clean removes all that dead gangs have left on the host, and returns it.
+	// Clean removes all that dead gangs have left on the host, and returns a list of what it has removed.
 	Clean(context.Context, *CleanRequest) (*CleanReply, error)
 	// Image makes the host look for an image. If the host lacks the image and the controller has an
 	// archive of it, the agent asks for the archive, and imports the archive while it arrives. The last
-	// reply has the fact.
+	// reply has the ImageFact of the host.
 	Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.

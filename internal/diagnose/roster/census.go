@@ -371,7 +371,8 @@ func (c *Census) ranksOf(host string) (all []int) {
 // unitNumber matches a word and the number after it.
 var unitNumber = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5})\b`)
 
-// OfUnit returns the rank that a text names with the word that its program uses for ranks, or -1.
+// OfUnit returns the rank that a text names, or -1. The text must name the rank with a word that the logs of the job
+// use for ranks, as in "worker 3".
 func (c *Census) OfUnit(t string) int {
 	if m := unitNumber.FindStringSubmatch(t); m != nil && c.units[strings.ToLower(m[1])] != nil {
 		return logtext.Number(m[2])

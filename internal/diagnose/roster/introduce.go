@@ -11,9 +11,10 @@ type Unranked struct {
 }
 
 // Introduce returns the rank of each of some logs, or -1. If a program says at the beginning of its log which rank it
-// is, its log has that rank. If no program does so, Introduce uses logs in which every line that says which rank has
-// printed it says the same rank. There must be at least two such logs. If several logs with the same Source have the
-// same rank, none of them gets it. Logs that have records of a host or the output of several ranks get -1.
+// is, its log has that rank. If no program does so, Introduce uses the lines that name the rank which has printed
+// them, among the first 400 lines of a log. If all these lines of a log name the same rank, the log has that rank.
+// There must be at least two such logs. If several logs with the same Source have the same rank, none of them gets
+// it. Logs that have records of a host or the output of several ranks get -1.
 func Introduce(logs []Unranked) []int {
 	ranks, found := assign(logs, Introduced)
 	if found > 0 || len(logs) < 2 {

@@ -9,9 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// EffectOf returns the first of some signs before g that explains g, or nil. If g is about counting, choosing or
-// requiring GPUs, a sign that a GPU could not be used explains it. If g is about reading or writing, a failure of
-// storage explains it, unless the program goes on in another way after that failure.
+// EffectOf returns the sign of which g is the effect: the first of signs that comes before g and explains g. It
+// returns nil if there is none. If g is about counting, choosing or requiring GPUs, a sign that a GPU could not be
+// used explains it. If g is about reading or writing, a failure of storage explains it, unless the program goes on in
+// another way after that failure.
 func (g *Sign) EffectOf(signs []*Sign) *Sign {
 	var why job.Category
 	switch g.Rule.Category {

@@ -33,7 +33,7 @@ type Sign struct {
 	Discount float64
 	Weak     bool
 	Native   bool // the death of a program that is not in Python
-	Plain    bool // a line of output that is no exception, no report and no announced death
+	Plain    bool // a single line of output that a rule fits: no exception, no launcher's report, no death of a native program
 }
 
 // guesses matches the part of a text that lists possible reasons.

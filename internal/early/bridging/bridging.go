@@ -1,6 +1,6 @@
-// Package bridging starts the work of the hidden command "bridge" before Go initialises the rest of the program.
-// A bridge needs package net, which Go initialises late. It is apart from package early, so that early does not
-// wait for net.
+// Package bridging starts the work of the hidden command "bridge" before Go initialises the rest of the program. A
+// bridge needs package net, which Go initialises late. This package is apart from package early, so that early does
+// not wait for net.
 package bridging
 
 import (

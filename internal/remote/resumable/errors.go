@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	// ErrUnknownStream means that the peer does not have the stream. The peer never had the stream, or has lost
-	// it and begun another stream of the same name. Another carrier does not help, so the caller should abort
-	// the stream.
+	// ErrUnknownStream means that the peer does not have the stream. The peer never had the stream, has lost it and
+	// begun another stream of the same name, or has ended it in order and forgotten it. Another carrier does not
+	// help, so the caller should end the stream. No data is lost if the peer has ended the stream in order.
 	ErrUnknownStream = errors.New("the peer does not have this stream")
 	// ErrVersion means that the two sides have different versions of the protocol.
 	ErrVersion = errors.New("the peer has another version")

@@ -70,7 +70,7 @@ func AllDevices() Option { return func(o *options) { o.allDevices = true } }
 // first. Without KernelLogs, all hosts have the kernel log of this machine.
 func KernelLogs() Option { return func(o *options) { o.kernelLogs = true } }
 
-// Memory sets how much memory of each host Slurm gives to jobs, in MiB.
+// Memory sets how much of each host's memory jobs can get from Slurm, in MiB.
 func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
 
 // Need skips a test if this machine cannot run the cluster. If tests must not be skipped, the

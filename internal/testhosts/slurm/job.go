@@ -47,7 +47,7 @@ func (c *Cluster) Exec(ctx context.Context, user string, argv ...string) (string
 	return string(out), err
 }
 
-// Dir returns a directory of a user that all hosts share. It has the user's home.
+// Dir returns the user's home on the cluster, a directory that all hosts share.
 func (c *Cluster) Dir(user string) string {
 	dir := filepath.Join(c.bed.Shared(), user)
 	if _, err := os.Stat(dir); err != nil && os.Mkdir(dir, 0o700) == nil {
