@@ -17,8 +17,8 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
   ideal best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five seeds on HGX-H100.
   The median difference between gangrun and ideal best-fit is 0.5 to 3.5 of 100 gangs.
 - **Islands, a day.** gangrun puts more gangs on one island than first-fit in every seed. On DGX-1V
-  and on the mixed cluster it also puts more there than best-fit, with and without waiting, in every
-  seed. On HGX-H100, where every host is an island, it puts more gangs there than best-fit with waiting in
+  and on the mixed cluster it also puts more on one island than best-fit, with and without waiting, in every
+  seed. On HGX-H100, where every host is an island, it puts more gangs on one island than best-fit with waiting in
   four seeds, but more than best-fit without waiting in only one seed. It puts more gangs on one island
   than ideal best-fit in two of five seeds on DGX-1V, in two of five on HGX-H100, and **in one of
   five on the mixed cluster**. On a day, the comparison with ideal best-fit is mostly chance: see

@@ -76,9 +76,9 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on which share of them (%d seeds times %d
-days) gangrun puts more gangs on an island than the other policy, and on which fewer. The last two columns compare
-the seeds: on which share of the %d days gangrun puts more gangs on an island than the other policy in no seed, and
-on which in all %d seeds.
+days) gangrun puts more gangs on an island than the other policy, and on which share it puts fewer there. The last two
+columns compare the seeds. They show on which share of the %d days gangrun puts more gangs on an island than
+the other policy in none of the seeds, and on which share it does so in all %d seeds.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
 one gang starts a little earlier, all later gangs get other places. The difference between
@@ -93,8 +93,9 @@ gangrun, half a year on the mixed cluster, with different patience for each leve
 
 %s
 ## A short run
-One seed and two days on the mixed cluster, which is empty at first. Together, the gangs ask for
-twice as many GPUs as the cluster has. `+"`make test`"+` computes this table and compares it with this page;
+One seed and two days on the mixed cluster, which is empty at first. Gangs arrive so fast that, in
+the long run, they would need twice as many GPUs as the cluster has. In these two days, the cluster only
+begins to fill. `+"`make test`"+` computes this table and compares it with this page;
 `+"`make soak`"+` does the same for the other tables.
 
 %s`, len(seeds), longRun/day, longRun/day, len(seeds), f.chances, f.patience, f.slice)

@@ -303,7 +303,7 @@ var table = withDefaults([]Field{
 	{Name: "retry-on-diverge", Kind: Group, Key: true, Default: "see below",
 		Usage: "how a job that has diverged is started again"},
 	{Name: "retry-on-diverge.resume", FlagName: "retry-on-diverge", Kind: Choice, Value: "WHERE", Flag: true, Key: true, Choices: texts(job.DivergeResumes()),
-		Usage: "what to do if the model has diverged: earlier starts the job again from the newest good checkpoint that is older than the rise of the loss and has no NaN or Inf; off does not",
+		Usage: "what to do if the model has diverged: earlier starts the job again from the newest good checkpoint that is older than the rise of the loss and has no NaN or +Inf; off does not",
 		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Resume }},
 	{Name: "retry-on-diverge.skip-steps", FlagName: "skip-steps", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0",
 		Usage: "set GANGRUN_SKIP_STEPS to this number in attempts that start from that checkpoint, for programs that then skip this number of batches of data",

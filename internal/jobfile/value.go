@@ -48,7 +48,7 @@ func (f *Field) wants() string {
 	case Names:
 		return "a list of names of variables"
 	case Mounts:
-		return "a list of mounts, each as SOURCE[:TARGET][:ro|rw]"
+		return "a list of mounts, each as SOURCE[:TARGET][:ro or :rw]"
 	case Size:
 		return "a size with its unit, as in 8GiB"
 	case Policy:

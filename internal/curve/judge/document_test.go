@@ -162,7 +162,7 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | verdict | when | sure |
 |---|---|---|
 | ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | if the loss itself is not finite. Never if only a validation metric, an accuracy or a reward is not finite |
-| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
+| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, has stayed high for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
 | ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and two upper estimates of the further improvement are both below 1 %. The first estimate is what the slope of the last 30 %, raised by twice its standard error, gives until the planned end. The second one is three standard deviations of the noise |
 | ` + "`reached`" + ` | the target is reached | always |
@@ -173,10 +173,10 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 ### When diverged is sure
 Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in variational models, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
 - A validation has taken place since the loss became high. The loss had fallen before, and has now risen again by at least nine tenths of that fall. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
-- No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
-- No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
+- No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as its highest value before this rise. It still rises, and the rise to this height has taken no longer than the time before the rise.
+- No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as its highest value before this rise.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
-- The loss has never fallen, and is now a thousand times as high as at first. A job may print the sum of its losses so far, which rises without a divergence. But the loss must also be more than ten times as high as such a sum could be.
+- The loss has never fallen, and is now a thousand times as high as at first. Because a job may print the sum of its losses so far, which rises without a divergence, the loss must also be more than ten times as high as such a sum could be.
 
 ` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 
@@ -216,7 +216,7 @@ Whether a verdict is right follows from the complete run:
 - ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or it is above the lowest value by half of what the loss had fallen, and by 10 % of the lowest value.
 - ` + "`flat`" + `: the run cannot learn because of a gradient of zero or a learning rate of 1e-9, or its loss was never 5 % lower than at the first step.
 - ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than the best until the verdict. Runs without a verdict count as missed if they do not improve by 0.1 % in the last 30 % of their time, and their learning rate no longer falls after 60 %.
-- ` + "`reached`, `will-miss`" + `: four targets for each run, from 20 % better than its best to 10 % worse.
+- ` + "`reached`, `will-miss`" + `: whether the whole run reaches a target. Each run is judged with four targets, from 20 % better than its best value to 10 % worse.
 - ` + "`below-peers`" + `: the best value of the run is worse than the median of the best of the others with the same data and model.
 
 ` + "`slower`" + ` is tested with made-up throughputs.
@@ -230,7 +230,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five validations. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. So a rule that saves more than this last line does stops some runs too early. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
+The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five validations. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. So if a rule saves more than the rule of the last line, it stops some runs too early. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
 `
 
 const limits = `

@@ -38,7 +38,7 @@ var meanings = map[job.Category]string{
 	job.DiskFull:            "A file system is full, or a quota is used up.",
 	job.GPUHardware:         "A GPU or its links failed.",
 	job.HostLost:            "A host stopped answering or failed. If gangrun's controller died, and ranks had already ended or not yet started when another controller took over the run, the signature is controller-gone, and the action is `again`: no host is to blame.",
-	job.NetworkError:        "A connection failed, and not because another rank had ended.",
+	job.NetworkError:        "A connection failed. (If another rank had ended before, the failure of that rank is the cause. The signatures with *echo* count only if no such failure was found.)",
 	job.PortInUse:           "A port that the job wants is taken.",
 	job.Preempted:           "The batch system or the cloud took the hosts away.",
 	job.LaunchError:         "The program, or a process or thread of it, could not be started. If a gang has lost the [lease](glossary.md#gpus) of its GPUs, the signature is lease-lost, and the action is `again`: the next attempt takes a new lease.",
