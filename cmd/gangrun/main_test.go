@@ -23,9 +23,9 @@ type checked struct{ m *testing.M }
 
 func (c checked) Run() int {
 	flag.Parse()
-	// Tests of this package wait for other processes most of the time.
+	// Tests of this package wait for other processes about half of the time.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("6"); err != nil {
+		if err := f.Value.Set("4"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

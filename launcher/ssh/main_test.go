@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 		os.Exit(selfcheck.Main(os.Args[2:]))
 	}
 	flag.Parse()
-	// The tests of this package spend most of their time waiting.
+	// The tests of this package wait about half of the time.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("5"); err != nil {
+		if err := f.Value.Set("3"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
