@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
@@ -22,7 +21,7 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 			last = l.Text
 		}
 	}
-	if last != "" && Cascade(last) {
+	if last != "" && sign.Cascade(last) {
 		return true
 	}
 	members, _ := sortOut(job.Evidence{Lines: printed, Outcome: job.Outcome{Exits: []job.Exit{exit}}}, rules.Standard())
@@ -34,20 +33,6 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 		}
 	}
 	return true
-}
-
-// Cascade reports whether a line of output looks like a consequence of another rank's failure, as when
-// another rank closed its connection or a collective timed out. If such a line comes first, the caller
-// may wait a moment until another rank shows the cause.
-func Cascade(text string) bool {
-	t := logtext.Plain(text)
-	g := &sign.Sign{Text: t}
-	if pytrace.ErrorLine(t) {
-		e := pytrace.Headless([]string{t}, 0)
-		g = sign.OfException(&e)
-	}
-	r := g.Match(rules.Standard())
-	return r != nil && r.Is(rule.Cascade)
 }
 
 // others returns the other ranks on which the same failure arose independently, in order. It also returns how many

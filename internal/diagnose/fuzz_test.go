@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -117,7 +118,7 @@ func FuzzDiagnose(f *testing.F) {
 		}
 		worldsize.Find(e)
 		for _, l := range e.Lines {
-			Cascade(l.Text)
+			sign.Cascade(l.Text)
 		}
 		for _, x := range e.Outcome.Exits {
 			Unclear(x, e.Lines)

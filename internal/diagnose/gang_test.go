@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -113,7 +114,7 @@ func TestCascade(t *testing.T) {
 		"Traceback (most recent call last):":                  false,
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tr": false,
 	} {
-		if got := Cascade(text); got != want {
+		if got := sign.Cascade(text); got != want {
 			t.Errorf("Cascade(%q) = %v", text, got)
 		}
 	}
