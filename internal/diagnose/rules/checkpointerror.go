@@ -124,5 +124,5 @@ var checkpointError = []rule.Rule{{
 }, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.8,
 	Hint:    checkpointHint,
-	Needles: []string{"cannot read/write checkpoint; corrupt file", "error: while reading wavecar", "is not a valid restart file", "invalid flag in peratom section of restart file", "checkpoint file corrupted"},
+	Needles: []string{"cannot read/write checkpoint; corrupt file", "error: while reading wavecar", "is not a valid restart file", "invalid flag in peratom section of restart file", "checkpoint file corrupted", "the file has been replaced or its"},
 }}
