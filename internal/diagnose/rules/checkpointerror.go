@@ -91,14 +91,7 @@ var checkpointError = []rule.Rule{{
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Hint:    checkpointHint,
 	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
-	Classes: []string{"*"},
-	Match:   damagedState,
-	Unless:  notDamaged,
-}, {
-	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
-	Hint:    checkpointHint,
-	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
-	Classes: []string{rule.Message},
+	Classes: []string{"*", rule.Message},
 	Match:   damagedState,
 	Unless:  notDamaged,
 }, {
