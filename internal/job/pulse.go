@@ -56,8 +56,8 @@ type Delays struct {
 	// File is true if the process that does the work (see Pulse.State) now waits for a file system or a disk.
 	File bool `json:"file,omitempty"`
 	// The following fields are about the TCP connections of the rank to other hosts. For each connection, the kernel
-	// measures how long sent data was not acknowledged yet. For each pulse, the agent takes the longest of these
-	// times, over all connections, since the previous pulse. Sending is the sum of the times that it has taken. Rate
+	// measures how long sent data was not acknowledged yet. For the interval before each pulse, the agent chooses the
+	// longest of these times among all connections. Sending is the sum of the chosen times of all pulses so far. Rate
 	// is the rate of the fastest connection, in bytes a second. RTT is the shortest round-trip time. Rate and RTT are
 	// 0 if nothing was sent lately.
 	Sending Duration `json:"sending,omitempty"`

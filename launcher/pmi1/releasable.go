@@ -26,10 +26,10 @@ type Link struct {
 
 // Releasable returns the ranks that can be released from a barrier before all others have arrived. Such a rank waits
 // in the barrier while another rank waits for an answer from it, and no new request can arrive over any of its
-// connections. No new request can arrive over a connection in two cases. In the first case, a request that the rank
-// has not read yet has arrived. By the only such request, the other rank asks to close the connection, so no request
-// follows it. In the second case, the rank at the other end is known and blocked: it is in the barrier itself, or
-// waits for an answer from a rank in the barrier.
+// connections. There are two cases in which no new request can arrive over a connection. In the first case, a request
+// that the rank has not read yet has arrived. That request can only be the one to close the connection, and no
+// request follows that one. In the second case, the rank at the other end is known and blocked: it is in the barrier
+// itself, or waits for an answer from a rank in the barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

@@ -21,7 +21,7 @@ type Line struct {
 	Rank   int // that has printed it, or -1
 	Text   string
 	Mark   outlook.Mark
-	Sign   bool // part of a sign of failure that ended the program, and not of one that jobs which succeed print, too
+	Sign   bool // part of a sign of failure that ended the program; false for a sign that successful jobs also print
 }
 
 // Job has the logs of a job.

@@ -49,8 +49,8 @@ func (o *once) Accept() (net.Conn, error) {
 func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil }
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
-// Soon calls f, and returns what f returns. The test fails if f does not return within half a minute. If f
-// waits for a silent agent, it takes much longer than that.
+// Soon calls f, and returns what f returns. The test fails if f does not return within half a minute. So the test
+// also fails if f waits for a silent agent, because such a wait takes much longer.
 func Soon(t *testing.T, f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
