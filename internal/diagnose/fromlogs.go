@@ -64,7 +64,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !(st.leftAlike() && !message.Announces(g.Title)) && !st.headline(g, ended) && !(outlook.InEnd(g.Title) && st.afterwards(g, ended)) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !(st.leftAlike() && !message.Announces(g.Title)) && !st.headline(g, ended) && !((outlook.InEnd(g.Title) || ended > 0 && st.marks()[ended-1]&outlook.Zero != 0) && st.afterwards(g, ended)) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -113,9 +113,13 @@ func (s *stream) cutShort(g *sign.Sign) bool {
 }
 
 // loggedBefore reports whether three things happened in this order: the program logged the error of the sign, it logged
-// that it does something else, and an exception ended it.
+// that it does something else, and an exception ended it. If the sign is only a warning, the second is not required.
 func (s *stream) loggedBefore(g *sign.Sign) bool {
-	if level, _ := message.Record(s.text[g.From]); !g.Plain || level != message.Error || s.mixed {
+	level, _ := message.Record(s.text[g.From])
+	if g.Plain && level == message.Warning && !g.Rule.Is(rule.Verdict) {
+		return s.exceptionAfter(g)
+	}
+	if !g.Plain || level != message.Error || s.mixed {
 		return false
 	}
 	went := false
@@ -134,8 +138,11 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 
 // scriptWentOn reports whether a sign is what a shell says about a command of a script, and the script started a program
 // after it that ended with an exception.
-func (s *stream) scriptWentOn(g *sign.Sign) bool {
-	return g.OfScript() && slices.ContainsFunc(s.beside, func(o *stream) bool {
+func (s *stream) scriptWentOn(g *sign.Sign) bool { return g.OfScript() && s.exceptionAfter(g) }
+
+// exceptionAfter reports whether an exception that may have ended a program follows a sign in the same log.
+func (s *stream) exceptionAfter(g *sign.Sign) bool {
+	return slices.ContainsFunc(s.beside, func(o *stream) bool {
 		return slices.ContainsFunc(o.Signs, func(later *sign.Sign) bool {
 			exception := later.Class != "" && later.Class != rule.Message && !later.Rule.Is(rule.Cascade) && !later.Caught(o.text)
 			return exception && o.lines[later.From].Line > s.lines[g.To-1].Line

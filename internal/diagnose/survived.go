@@ -132,8 +132,9 @@ func (s *stream) outlasts(g *sign.Sign, terminal bool, between, advanced int) bo
 // told reports whether particular lines show what the program did after a sign. known is true if they do, and on is
 // true if the program went on.
 func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
-	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
-		return true, false
+	fatal := g.Rule.Category == job.MPIError && !s.log().ZeroAfter(g.To) && !s.succeeded(g) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+nearby)], outlook.AbortsMPI)
+	if fatal || terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
+		return true, false // what follows is output that the program had kept in a buffer
 	}
 	if s.rank < 0 && !g.Rule.Is(rule.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.closing() > s.lines[g.At].Line {
 		return true, true

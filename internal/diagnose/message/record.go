@@ -23,6 +23,8 @@ const (
 var (
 	// glog matches the head of a record of glog, absl and klog.
 	glog = textmatch.New(`^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]{1,80}\] `)
+	// xla matches the head of a record of TensorFlow, XLA or Horovod.
+	xla = textmatch.New(`^\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IWEF]) `)
 	// leveled matches the head of a record that has its level after a time or in brackets.
 	leveled = textmatch.New(`^(?:\W*\d{2,4}[-/.:]\d\d[-/.:T ]?\d[\d:.,TZ+-]*(?: [\d:.,]+Z?)?[\]|:,]? *|(?:\[[^\[\]]{1,40}\] ?){1,4})(?:[-|:] ?)?(?:\[[^\[\]]{1,40}\] ?){0,3}(?:[-|:] ?)?(?:[\w.:-]{1,40} ){0,2}(?:[-|:] )?[\[<(]?(?i:(debug|trace|info|notice)|(warn|warning)|(error|erro|err|severe)|(fatal|critical|panic|alert|emerg))[\])>]?(?:[:|]| -| |$)`)
 	// logfmt matches the level in a record of the form key=value.
@@ -42,8 +44,10 @@ func Record(t string) (level Level, text string) {
 	if at := strings.IndexByte(t, '{'); at >= 0 && at < 40 && strings.HasSuffix(strings.TrimRight(t, " \r"), "}") && strings.Contains(t, `":`) {
 		return jsonRecord(t[at:])
 	}
-	if m := glog.FindStringSubmatch(t); m != nil {
-		return map[string]Level{"I": Info, "W": Warning, "E": Error, "F": Fatal}[m[1]], ""
+	for _, p := range []*textmatch.Pattern{glog, xla} {
+		if m := p.FindStringSubmatch(t); m != nil {
+			return map[string]Level{"I": Info, "W": Warning, "E": Error, "F": Fatal}[m[1]], ""
+		}
 	}
 	if strings.Contains(t, "l=") || strings.Contains(t, "severity=") {
 		if m := logfmt.FindStringSubmatch(t); m != nil {

@@ -186,7 +186,7 @@ var (
 		`\b(?:completed|finished|terminated|ended) (?:successfully|normally|cleanly|without errors?|ok)|\bsuccessfully (?:completed|finished|ended|trained|saved|wrote|written)|` +
 		`\b(?:saved?|wrote|written|exported|uploaded|stored)\b.{0,80}\b(?:final|best|model|weights|results?|metrics|output|report|artifacts?|predictions|\w+\.(?:pth?|ckpt|npz?|h5|onnx|bin|safetensors|csv|json|parquet|txt))\b|` +
 		`\b(?:final|best|model|weights|results?|metrics|output|report|predictions)\b.{0,60}\b(?:saved|written|exported|uploaded|stored)\b|\| saved \||` +
-		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|(?:^|[^\w-])0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
+		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|^installed (?:to|in|into) /|'train_runtime': \d|(?:^|[^\w-])0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
 	// measure matches a result. A program that trains may print such a line for each epoch, too.
 	measure = textmatch.New(`(?i)\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]`)
 	// epilogue matches what scripts and programs also print after a failure.
@@ -286,6 +286,9 @@ func Ignored(t string) bool { return len(t) < longLine && ignored.MatchString(t)
 // Wanted reports whether a line says that a failure is part of a test.
 func Wanted(t string) bool { return len(t) < longLine && asWanted.MatchString(t) }
 
+// AbortsMPI reports whether a line of Open MPI says that it ends the program because of an error.
+func AbortsMPI(t string) bool { return strings.Contains(t, "*** MPI_ERRORS_ARE_FATAL") }
+
 // Troubled reports whether a line is about a problem. If such a line also says that the program goes on in
 // another way, the line belongs to the sign of failure after it.
 func Troubled(t string) bool { return trouble.MatchString(t) }
@@ -303,7 +306,7 @@ var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|dep
 // fallback matches what a library prints when it goes on in another way. For instance, JAX looks for devices that it
 // may use, XLA first tries to get much memory of a GPU and then takes less, and the client of Lustre sends a request
 // again.
-var fallback = textmatch.New(`\bL(?:ustre|Net): \d+:\d+:\(\w+\.c:\d+|xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron|interpreter)'|cuda_driver\.cc:\d+\] failed to allocate \d|conv_algorithm_picker\.cc:\d+\]|^device: CUDA_ERROR_OUT_OF_MEMORY: out of memory$|bfc_allocator\.cc:\d+\] (?:Garbage collection|Allocator .* ran out of memory trying .*not a failure)|The caller indicates that this is not a failure`)
+var fallback = textmatch.New(`\bthrown while requesting (?:HEAD|GET) https:|\bL(?:ustre|Net): \d+:\d+:\(\w+\.c:\d+|xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron|interpreter)'|cuda_driver\.cc:\d+\] failed to allocate \d|conv_algorithm_picker\.cc:\d+\]|^device: CUDA_ERROR_OUT_OF_MEMORY: out of memory$|bfc_allocator\.cc:\d+\] (?:Garbage collection|Allocator .* ran out of memory trying .*not a failure)|The caller indicates that this is not a failure`)
 
 // Echo reports whether a line reports no failure of the job, although words in it may name one. Such a line shows how a
 // script or program was started, quotes a sample or a prompt in JSON, or tells of the past, as in "3 days ago". Or it
@@ -311,8 +314,9 @@ var fallback = textmatch.New(`\bL(?:ustre|Net): \d+:\d+:\(\w+\.c:\d+|xla_bridge\
 // way.
 func Echo(t string) bool { return echo.MatchString(t) || fallback.MatchString(t) }
 
-// CountForm returns the beginning of a line, with each of its numbers as "#".
+// CountForm returns the beginning of a line, with each of its numbers as "#". The beginning does not include the time.
 func CountForm(t string) string {
+	t = t[timeEnd(t):]
 	form, number := make([]byte, 0, 16), false
 	for i := 0; i < len(t) && len(form) < cap(form); i++ {
 		digit := t[i] >= '0' && t[i] <= '9'
@@ -325,4 +329,28 @@ func CountForm(t string) string {
 		number = digit
 	}
 	return string(form)
+}
+
+// timeEnd returns where the text of a line begins after the time, such as 20:25:02, at its beginning. It returns 0 if
+// the line has no time there.
+func timeEnd(t string) int {
+	const form = "00:00:00"
+	for i := 0; i < min(len(t)-len(form), 14); i++ {
+		match := true
+		for j := range len(form) {
+			digit := t[i+j] >= '0' && t[i+j] <= '9'
+			match = match && digit == (form[j] == '0') && (digit || t[i+j] == ':')
+		}
+		if match {
+			end := i + len(form)
+			for end < len(t) && t[end] != ' ' {
+				end++
+			}
+			for end < len(t) && t[end] == ' ' {
+				end++
+			}
+			return end
+		}
+	}
+	return 0
 }

@@ -90,12 +90,12 @@ var dialects = []rule.Rule{{
 	Category: job.Killed, Signature: "sigkill", Confidence: 0.7, Traits: rule.Generic,
 	Hint:    "look for who may kill: a person, a limit of the container; where the kernel log cannot be read, memory may still be the reason",
 	Needles: []string{"exit code:  ", "exitcode: 137", "exitcode\": 137", "exitcode\":137"},
-	Match:   textmatch.New(`^\s*Exit Code: {2,}137\b|"?exitCode"?: ?137\b`),
+	Match:   textmatch.New(`^\s*Exit Code: {2,}137\b|"?[eE]xitCode"?: ?137\b`),
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.7, Traits: rule.Generic,
 	Hint:    debugHint,
 	Needles: []string{"exit code:  ", "exitcode: 139", "exitcode\": 139", "exitcode\":139"},
-	Match:   textmatch.New(`^\s*Exit Code: {2,}139\b|"?exitCode"?: ?139\b`),
+	Match:   textmatch.New(`^\s*Exit Code: {2,}139\b|"?[eE]xitCode"?: ?139\b`),
 }, {
 	Category: job.LaunchError, Signature: "container-runtime", Confidence: 0.7, Traits: rule.Generic,
 	Hint:    "read the lines beside it: the image, the bind mounts and the site's configuration are what they name",

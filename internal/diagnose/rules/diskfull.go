@@ -23,8 +23,8 @@ var diskFull = []rule.Rule{{
 	Category: job.DiskFull, Signature: "disk-quota", Confidence: 0.95,
 	Meaning: "the user's quota on the file system is used up",
 	Hint:    "free space (quota -s shows how much is yours) or write elsewhere",
-	Needles: []string{"disk quota exceeded", "quota exceeded", "edquot", "exceeded your quota", "over quota", "storage quota", "exceed quota", "exceeds quota", "dsquotaexceeded", "nsquotaexceeded", "diskspace quota", "quota of ", "mpi_err_quota", "quotaexceeded", "quota limit"},
-	Match:   textmatch.New(`EDQUOT|MPI_ERR_QUOTA|exceeded your (?:disk|storage|home|file|group|user|block|inode) quota|over (?:disk )?quota|storage quota (?:\w+ )?(?:exceeded|reached|full)|[ND]SQuotaExceeded|(?:DiskSpace|NameSpace) quota \S* ?.*is exceeded|QuotaExceeded(?:Error|Exception)\b|: Quota exceeded$|\[Errno 122\]|(?:would|will) exceed (?:\w+ )?quota|quota limit (?:exceeded|reached)|(?i)(?:disk|group|user|block|inode|project|directory) quota (?:\w+ )?exceeded(?:: ['"](?P<artefact>[^'"]+)['"])?`),
+	Needles: []string{"disk quota exceeded", "quota exceeded", "edquot", "exceeded your quota", "over quota", "storage quota", "exceed quota", "exceeds quota", "dsquotaexceeded", "nsquotaexceeded", "diskspace quota", "quota of ", "mpi_err_quota", "quotaexceeded", "quota limit", "over hard limit"},
+	Match:   textmatch.New(`EDQUOT|MPI_ERR_QUOTA|\bquota\b.{0,60}\bover hard limit|exceeded your (?:disk|storage|home|file|group|user|block|inode) quota|over (?:disk )?quota|storage quota (?:\w+ )?(?:exceeded|reached|full)|[ND]SQuotaExceeded|(?:DiskSpace|NameSpace) quota \S* ?.*is exceeded|QuotaExceeded(?:Error|Exception)\b|: Quota exceeded$|\[Errno 122\]|(?:would|will) exceed (?:\w+ )?quota|quota limit (?:exceeded|reached)|(?i)(?:disk|group|user|block|inode|project|directory) quota (?:\w+ )?exceeded(?:: ['"](?P<artefact>[^'"]+)['"])?`),
 }, refused(job.DiskFull, "disk-quota", "free space (quota -s shows how much is yours) or write elsewhere", "disk quota exceeded"), {
 	Category: job.DiskFull, Signature: "dataloader-shm", Confidence: 0.9,
 	Meaning: "the shared memory (/dev/shm) is full: data workers, NCCL or MPI keep their buffers there",
