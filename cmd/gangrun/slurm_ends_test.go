@@ -178,10 +178,11 @@ func TestSlurmRequeue(t *testing.T) {
 		t.Parallel()
 		b := b.part(t)
 		id := b.submit(`mkdir -p ck
-gangrun run -n 2 --preflight off --mpi none --requeue 5 --time-reserve 55s --checkpoint-dir ck -- bash -c '
-step=0; [[ -z $GANGRUN_RESUME_FROM ]] || { step=${GANGRUN_RESUME_FROM##*step_}; step=${step%.json}; }
+gangrun run -n 2 --preflight off --mpi none --requeue 5 --time-reserve 30s --checkpoint-dir ck -- bash -c '
+first=1; step=0; [[ -z $GANGRUN_RESUME_FROM ]] || first=0
+((first)) || { step=${GANGRUN_RESUME_FROM##*step_}; step=${step%.json}; }
 echo $step >> began-$RANK
-while ((step < 40)); do
+while ((first || step < 40)); do
 	((++step)); echo "step $step/40"; sleep 0.2
 	((RANK)) || { echo {} > .new; mv .new ck/step_$step.json; }
 done'`, "-N2", "-c1", "-t1")

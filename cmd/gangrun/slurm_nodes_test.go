@@ -76,7 +76,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict --requeue 3
 	t.Run("node off", func(t *testing.T) {
 		t.Parallel()
 		b := b.part(t)
-		id := b.submit("exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json"+waiting, "-N2", "-c1", "-w", "h3,h4")
+		id := b.submit("exec gangrun run -n 2 --preflight off --mpi none --orphan-grace 5s --exit-code verdict -o json"+waiting, "-N2", "-c1", "-w", "h3,h4")
 		b.awaitFile(t, id, "ready-0")
 		b.awaitFile(t, id, "ready-1")
 		b.poweroff("h4")
