@@ -23,8 +23,8 @@ const (
 var (
 	// glog matches the head of a record of glog, absl and klog.
 	glog = textmatch.New(`^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]{1,80}\] `)
-	// xla matches the head of a record of TensorFlow, XLA or Horovod.
-	xla = textmatch.New(`^\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IWEF]) `)
+	// xla matches the head of a record of TensorFlow, XLA or Horovod that is no error.
+	xla = textmatch.New(`^\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IW]) `)
 	// leveled matches the head of a record that has its level after a time or in brackets.
 	leveled = textmatch.New(`^(?:\W*\d{2,4}[-/.:]\d\d[-/.:T ]?\d[\d:.,TZ+-]*(?: [\d:.,]+Z?)?[\]|:,]? *|(?:\[[^\[\]]{1,40}\] ?){1,4})(?:[-|:] ?)?(?:\[[^\[\]]{1,40}\] ?){0,3}(?:[-|:] ?)?(?:[\w.:-]{1,40} ){0,2}(?:[-|:] )?[\[<(]?(?i:(debug|trace|info|notice)|(warn|warning)|(error|erro|err|severe)|(fatal|critical|panic|alert|emerg))[\])>]?(?:[:|]| -| |$)`)
 	// logfmt matches the level in a record of the form key=value.

@@ -31,7 +31,7 @@ var incorrectInputs = []rule.Rule{{
 	Find: textmatch.New(`(?:[Nn]o such file or directory|[Ff]ile not found)(?::|\s+-) *['"]?(?P<artefact>[^\s'"]+)|` +
 		`(?P<artefact>[^\s'":(]*[/.][^\s'":(]*)['"]?: [Nn]o such file|` +
 		`(?:open(?:ing)? file:?|locate file:|name =) *['"]?(?P<artefact>[^\s'",)]+)`),
-	Unless: textmatch.New(`(?i)shared object file|\(ignored\)|slurmd(?:\[|:)|warning:|^rm: cannot remove `),
+	Unless: textmatch.New(`(?i)shared object file|\(ignored\)|slurmd(?:\[|:)|warning:`),
 }, {
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9, Traits: rule.Continued,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",

@@ -25,13 +25,6 @@ var semanticError = []rule.Rule{
 		"size mismatch, ", "mat1 dim 1 must match mat2 dim 0", "doesn't match the broadcast shape", "kernel size can't be greater than actual input size", "does not match the shape of the indexed tensor", "invalid shape dimension", "cannot reshape tensor", "view size is not compatible", "weight should contain ", "running_mean should contain ", "a non-empty list of tensors", "expected sequence of length ",
 		"exceeds dimension size", "expects split_sizes to sum exactly", "must be a 3d tensor", "must be a 2d tensor", "mat2 must be a matrix", "must be 2-d", "1d tensors expected", "number of dims don't match in permute", "the number of sizes provided", "and output sizes should be greater than 0", "padding size should be less than", "must have the same number of dimensions", "are out of bounds for storage of size", "inhomogeneous shape", "arrays have incompatible sizes for this operation",
 		"incorrect dimensions for matrix multiplication", "nonconformant arguments", "non-conformable arguments", "index tensor must have the same", "sizes do not match in ", "requires that the size of tensor", "same size as output size times world size", "doesn't match total dim 0 size", "dosen't match total dim 0 size", "nonconforming object sizes", "input tensors must be of the same size", "must have same shape", "inconsistent tensor size"),
-	{
-		Category: job.SemanticError, Signature: "torch-shape-mismatch", Confidence: 0.85,
-		Hint:    "print the shapes before the line named and compare them with what the layer or operation expects",
-		Classes: []string{"RuntimeError", "ValueError", "InvalidArgumentError", "TypeError"},
-		Match:   textmatch.New(`(?i)\b(?:expect(?:s|ed)?|requires?|must (?:be|have|match))\b.{0,80}\b(?:shapes?|sizes?|(?:\d-?)?dim\w*|channels?|features?|ndim|rank \d)\b.{0,80}\b(?:got|but (?:found|received|given|has|is|was))\b`),
-		Unless:  textmatch.New(`(?i)world[ _]?size|file|checkpoint|ckpt|state_dict|bytes|batch[ _]size`),
-	},
 	torch("torch-device-mismatch", "tensors on different devices in one operation",
 		"move the model and every tensor of the batch to the same device, e.g. x = x.to(device)", "expected all tensors to be on the same device", "expected object of device type", "is on cpu, but expected", "input and hidden tensors are not at the same device", "input type (torch.cuda.floattensor) and weight type (torch.floattensor)", "input type (torch.floattensor) and weight type (torch.cuda.floattensor)",
 		"should be on the same device", "can't convert cuda:", "expects tensor to be on the compute device", "got mixed torch.tensor and dtensor", "no backend type associated with device type", "cannot copy out of meta tensor", "cannot be called on meta tensors", "parameters or buffers when internally moving", "module must have its parameters and buffers on device", "to a storage on different device", "pointer argument (at 0) cannot be accessed from triton", "indices should be either on cpu or on the same device"),
@@ -74,6 +67,13 @@ var semanticError = []rule.Rule{
 		Match: textmatch.New(`(?i:^(?:\w+\.)*RuntimeError:? .*\b(?:tensors?|dtypes?|requires_grad|autocast|torchscript|state_dict|autograd|aten::\w+|linalg\.\w+|lightningmodule|scaled_dot_product_attention|expected target size|invalid gradient at index|invalid multinomial distribution|` +
 			`no active exception to reraise|resize storage|expected shape|spatial targets|expects all elements of|elements of input should be between|unable to cast python instance|must have the same size|size\(-?\d\)|nn\.\w+|broadcast\w*|bounds|negative dimensions?|dimensions? mismatch)\b)`),
 		Unless: textmatch.New(`(?i)out of memory|alloc|collective|connection|closed by peer|timed? ?out|corrupt|zip archive|no space|nccl|gloo|cuda error|cudnn|cublas|\.pth?\b|checkpoint|ckpt`),
+	},
+	{
+		Category: job.SemanticError, Signature: "torch-shape-mismatch", Confidence: 0.8,
+		Hint:    "print the shapes before the line named and compare them with what the layer or operation expects",
+		Classes: []string{"RuntimeError", "ValueError", "InvalidArgumentError", "TypeError"},
+		Match:   textmatch.New(`(?i)\b(?:expect(?:s|ed)?|requires?|must (?:be|have|match))\b.{0,80}\b(?:shapes?|sizes?|(?:\d-?)?dim\w*|channels?|features?|ndim|rank \d)\b.{0,80}\b(?:got|but (?:found|received|given|has|is|was))\b`),
+		Unless:  textmatch.New(`(?i)target size|world[ _]?size|file|checkpoint|ckpt|state_dict|bytes|batch[ _]size`),
 	},
 	torch("torch-fork-cuda", "CUDA was used before a fork", "use the spawn start method (multiprocessing_context=\"spawn\"), or touch CUDA only after the fork",
 		"cannot re-initialize cuda in forked subprocess", "poison_fork", "cuda initialized before forking"),
