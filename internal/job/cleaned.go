@@ -2,7 +2,7 @@ package job
 
 import "time"
 
-// Cleaned lists what dead runs had left on a host and gangrun has removed, and what it could not remove.
+// Cleaned lists what dead runs had left on a host: what gangrun has removed, and what it could not remove.
 type Cleaned struct {
 	Host       string             `json:"host"`
 	Processes  []CleanedProcess   `json:"processes,omitempty"`

@@ -10,7 +10,7 @@ type MPI string
 
 // The ways in which ranks find each other.
 const (
-	MPIAuto    MPI = "auto"    // in the way of the program's MPI library
+	MPIAuto    MPI = "auto"    // as the program's MPI library needs it
 	MPIMPICH   MPI = "mpich"   // MPICH and its family, over PMI-1
 	MPIOpenMPI MPI = "openmpi" // Open MPI, through its own mpirun
 	MPINone    MPI = "none"    // by environment variables, without an MPI library

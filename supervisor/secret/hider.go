@@ -47,7 +47,7 @@ func Hider(spec job.Spec) func(string) string {
 
 // Hiding returns a function that removes the job's secrets from the evidence and then calls diagnose. The secrets
 // must be removed from the evidence, and not later from the cause: a cause quotes only the beginning of a long line,
-// so the quotation may end in the middle of a secret, and a part of a secret cannot be recognised.
+// so the quotation may end in the middle of a secret, and the function recognises only whole secrets.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

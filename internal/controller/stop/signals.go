@@ -107,8 +107,8 @@ func interruption(sig os.Signal) order.Interrupted {
 }
 
 // Contexts returns two contexts. ctx ends with the first signal. If there was an Order, ctx has ended already, and a
-// SIGTERM is ignored, because it asks for the same. At the second signal, hurried ends and hurry is called. signalNow
-// counts as two signals. After a call of stop, signals have no effect.
+// SIGTERM is ignored, because it asks for the same. At the second signal, hurried ends and hurry is called. The
+// signal that asks gangrun to end the run at once counts as two. After a call of stop, signals have no effect.
 func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {

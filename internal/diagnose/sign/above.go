@@ -41,5 +41,6 @@ func (g *Sign) OfChild(text []string) bool {
 // ofScript matches what a shell says about a command of a script.
 var ofScript = textmatch.New(`^\S+: line \d+: `)
 
-// OfScript reports whether the title is a shell's message about a command of a script. By default, the script goes on.
+// OfScript reports whether the title is a shell's message about a command of a script. By default, a shell then goes
+// on with the next command.
 func (g *Sign) OfScript() bool { return ofScript.MatchString(g.Title) }
