@@ -49,7 +49,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.a
 `
 
 // startLimit bounds the start and the end of a containerd.
-const startLimit = 20 * time.Second
+const startLimit = time.Minute
 
 // Start starts a containerd. When the test ends, the containerd ends, too, and the test fails if a
 // container is left.
