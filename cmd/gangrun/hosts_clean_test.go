@@ -58,7 +58,7 @@ func TestHostsClean(t *testing.T) {
 	ctl := bed.Controller()
 	config, err := os.ReadFile(ctl.SSHConfig())
 	if err == nil {
-		config = append([]byte("Host h3\n\tUser alice\n\tIdentityFile "+ctl.Key("id_alice")+"\n\tIdentitiesOnly yes\n"), config...)
+		config = append([]byte("Host h3\n\tUser alice\n\tIdentityFile "+ctl.Key("id_alice")+"\n\tIdentitiesOnly yes\nHost *\n\tConnectTimeout 30\n"), config...)
 		err = os.WriteFile(ctl.SSHConfig(), config, 0o600)
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func TestHostsClean(t *testing.T) {
 	if left == "" || strings.Contains(left, "\n") {
 		t.Fatalf("on h2 there are the containers %q", left)
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if left, err := bed.Host(1).ContainersLeft(); err == nil && len(left) == 0 {
 			break // the agent on h1 has ended
 		}

@@ -85,7 +85,7 @@ func noContainers(t testing.TB, bed *testhosts.Bed) {
 		}
 		var left []string
 		var err error
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 			if left, err = h.ContainersLeft(); err == nil && len(left) == 0 {
 				break
 			}

@@ -283,7 +283,7 @@ func (r *farRun) nothingLeft() time.Duration {
 			if time.Since(begun) > farPatience {
 				r.t.Fatalf("left on %s: %q", h.Name(), left)
 			}
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 	}
 	took := time.Since(begun)

@@ -40,7 +40,7 @@ func (b imageBench) nothingLeft() {
 		return append(b.daemon.Left(), dirs...)
 	}
 	for deadline := time.Now().Add(patience); len(left()) > 0 && time.Now().Before(deadline); {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	if now := left(); len(now) > 0 {
 		b.t.Errorf("left behind:\n%s", strings.Join(now, "\n"))

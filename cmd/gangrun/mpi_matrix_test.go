@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
+	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -73,46 +74,48 @@ func failProgram(t *testing.T, flavour job.MPI) string {
 	return mpiProgram(t, "testdata/mpi/fail.c", flavour)
 }
 
-// shared returns the names of the entries of /dev/shm that this user owns and that no process uses. A process uses an
-// entry if it has mapped or opened the entry, or has its working directory there.
+const sharedDir = "/dev/shm/"
+
+// shared returns the names of the entries of /dev/shm that this user owns.
 func shared(t *testing.T) map[string]bool {
 	t.Helper()
-	const dir = "/dev/shm/"
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(sharedDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	idle := map[string]bool{}
+	names := map[string]bool{}
 	for _, e := range entries {
 		var st unix.Stat_t
-		if unix.Lstat(dir+e.Name(), &st) == nil && int(st.Uid) == os.Getuid() {
-			idle[e.Name()] = true
+		if unix.Lstat(sharedDir+e.Name(), &st) == nil && int(st.Uid) == os.Getuid() {
+			names[e.Name()] = true
 		}
 	}
+	return names
+}
+
+// deleteUsed deletes the names of the entries of /dev/shm that a process uses. A process uses an entry if it has
+// mapped or opened the entry, or has its working directory there.
+func deleteUsed(names map[string]bool) {
 	use := func(path string) {
-		if below, ok := strings.CutPrefix(path, dir); ok {
+		if below, ok := strings.CutPrefix(path, sharedDir); ok {
 			name, _, _ := strings.Cut(below, "/")
-			delete(idle, name)
+			delete(names, name)
 		}
 	}
-	maps, _ := filepath.Glob("/proc/[0-9]*/maps")
-	for _, name := range maps {
-		data, _ := os.ReadFile(name) // the process may have ended
+	for _, pid := range procfs.PIDs() {
+		data, _ := os.ReadFile(proc(pid, "maps")) // the process may have ended
 		for line := range strings.Lines(string(data)) {
-			if i := strings.Index(line, dir); i >= 0 {
+			if i := strings.Index(line, sharedDir); i >= 0 {
 				use(strings.TrimSpace(line[i:]))
 			}
 		}
-	}
-	for _, pattern := range []string{"/proc/[0-9]*/fd/*", "/proc/[0-9]*/cwd"} {
-		links, _ := filepath.Glob(pattern)
-		for _, link := range links {
+		links, _ := filepath.Glob(proc(pid, "fd/*"))
+		for _, link := range append(links, proc(pid, "cwd")) {
 			if target, err := os.Readlink(link); err == nil {
 				use(target)
 			}
 		}
 	}
-	return idle
 }
 
 // sharesNothing fails the test if, after the test, there are new entries in /dev/shm that no process uses. It waits
@@ -122,7 +125,7 @@ func sharesNothing(t *testing.T) {
 	t.Helper()
 	before, agents := shared(t), fmt.Sprintf("gangrun-%d-", os.Getuid())
 	t.Cleanup(func() {
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		left := shared(t)
 		for deadline := time.Now().Add(patience); ; <-tick.C {
@@ -130,6 +133,9 @@ func sharesNothing(t *testing.T) {
 			maps.DeleteFunc(left, func(name string, _ bool) bool {
 				return before[name] || !now[name] || strings.HasPrefix(name, "gangrun-") && !strings.HasPrefix(name, agents)
 			})
+			if len(left) > 0 { // to look at all processes takes long
+				deleteUsed(left)
+			}
 			if len(left) == 0 {
 				return
 			}

@@ -86,8 +86,8 @@ func TestSlurmEnds(t *testing.T) {
 		code     int
 	}{
 		{name: "limit", ending: "the time limit passes", end: func(id string) { exec("scontrol", "update", "JobId="+id, "EndTime=now+2") }, category: job.TimeLimit, code: 93},
-		{name: "reserve", ending: "the time limit comes near, with `--time-reserve`", flags: []string{"-t", "1"}, run: "--time-reserve 55s", category: job.TimeLimit, code: 93},
-		{name: "saved", ending: "the time limit comes near, and `--before-stop` has written a checkpoint", flags: []string{"-t", "1"}, run: "--time-reserve 52s --before-stop sigusr1 --checkpoint-dir ck --resume", category: job.TimeLimit, code: 75,
+		{name: "reserve", ending: "the time limit comes near, with `--time-reserve`", flags: []string{"-t", "1"}, run: "--time-reserve 30s", category: job.TimeLimit, code: 93},
+		{name: "saved", ending: "the time limit comes near, and `--before-stop` has written a checkpoint", flags: []string{"-t", "1"}, run: "--time-reserve 30s --before-stop sigusr1 --checkpoint-dir ck --resume", category: job.TimeLimit, code: 75,
 			rank: `trap 'echo {} > ck/step_5.json; echo saved > saved-$RANK' USR1;`},
 		{name: "cancelled", ending: "`scancel`", end: func(id string) { exec("scancel", id) }, category: job.Cancelled, code: 143},
 		{name: "requeued", ending: "`scontrol requeue`", end: func(id string) { exec("scontrol", "requeue", id) }, category: job.Preempted, code: 75},
