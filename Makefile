@@ -51,14 +51,13 @@ hosts: deps/hosts $(if $(SLURM),deps/slurm) $(if $(CONTAINERD),deps/containerd) 
 	@PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' $(if $(SLURM),-slurm) $(if $(CONTAINERD),-containerd) -c "$$CMD"
 
 # -count=1: tests build the binary and read the tree through other programs,
-# which go test's cache cannot see. -p 3: one package takes as long as all others
-# together, and they wait for other processes half of the time. vet is told -race so that both compile each package once. GORACE:
+# which go test's cache cannot see. vet is told -race so that both compile each package once. GORACE:
 # the race detector holds up the end of every process by a second. -ldflags=-w: linking a test takes half the time
 test: export GANGRUN_TEST_NOSKIP := 1
 test: export GORACE := atexit_sleep_ms=0
 test: deps/test build ## vet, then every test under the race detector; none may skip
 	go vet -race -tags '$(TAGS)' ./...
-	go test -race -vet=off -tags '$(TAGS)' -ldflags=-w -p 3 -count=1 -timeout 60m ./...
+	go test -race -vet=off -tags '$(TAGS)' -ldflags=-w -count=1 -timeout 60m ./...
 	go test -count=1 -run '^TestDocument(Diagnosis)?$$' ./internal/diagnose ./internal/curve/judge
 
 soak: export GANGRUN_TEST_NOSKIP := 1

@@ -121,7 +121,8 @@ exec gangrun run -n 2 --preflight off --mpi none --requeue 3 --orphan-grace 5s -
 			t.Fatal(err)
 		}
 		j, out := b.ended(id)
-		if j.State() != "COMPLETED" || j["Restarts"] != "1" || !strings.Contains(out, "resumes from step_5.json") {
+		// Slurm may take a late answer of the node as a sign that it is back, and requeue the job once more.
+		if j.State() != "COMPLETED" || j["Restarts"] == "0" || !strings.Contains(out, "resumes from step_5.json") {
 			t.Errorf("%s, %s\n%s", j.State(), j["Restarts"], out)
 		}
 		b.ending("the node of the script is powered off, with `--no-kill` and `--requeue`", "the next leg resumes", strings.TrimSuffix(j["ExitCode"], ":0"))

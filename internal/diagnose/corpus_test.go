@@ -47,7 +47,7 @@ type corpusCase struct {
 
 // parts has the parts of the corpus. Rules are written with the help of the part work. The part held is only measured.
 // The other parts were made later. Work and held share the directory cases; each other part has a directory of its own.
-var parts = []string{"work", "held", "later", "fresh", "unseen", "last", "final", "exam", "proof", "calm", "blind", "sealed", "kept", "spare"}
+var parts = []string{"work", "held", "later", "fresh", "unseen", "last", "final", "exam", "proof", "calm", "blind", "sealed", "kept", "spare", "newest"}
 
 // corpus reads a part of the corpus. The name of a case in the directory cases decides whether it belongs to work or
 // held.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
@@ -12,7 +13,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -224,10 +224,8 @@ const (
 // inTable reports whether a suspect is a row of torchrun's table of failures which says that SIGTERM ended a rank.
 // torchrun makes the table before it ends the other ranks, so that the signal came from elsewhere.
 func (s *suspect) inTable() bool {
-	return s.sign != nil && s.sign.Report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.From:min(len(s.stream.text), s.sign.To+reporterLines)], tableSignal.MatchString)
+	return s.sign != nil && s.sign.Report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.From:min(len(s.stream.text), s.sign.To+reporterLines)], endreport.TableSignal)
 }
-
-var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) received by PID \d+`)
 
 func (s *suspect) tier() int {
 	r := s.rule
@@ -297,7 +295,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 			best.rule.Signature == "python-memory-error" && s.rule.Category == job.GPUOOM,
 			best.rule.Signature == "sigbus" && s.rule.Category == job.DiskFull,
 			best.rule.Signature == "nccl-cuda" && s.rule.Signature == "nccl-network",
-			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && shutDown.MatchString(s.title()),
+			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && outlook.ShutsDown(s.title()),
 			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rule.Generic|rule.Cascade)),
 			best.rule.Category == job.MPIError && best.rule.Is(rule.Mute) && s.rank == best.rank && s.sign != nil && s.sign.Class != "" && !s.rule.Is(rule.Mute):
 			if s.rank < 0 {
@@ -308,9 +306,6 @@ func explained(best *suspect, all []*suspect) *suspect {
 	}
 	return best
 }
-
-// shutDown matches what Kubernetes says of a node that it shuts down. It does not match reports of a node that is gone.
-var shutDown = textmatch.New(`NodeShutdown|[Nn]ode is shutting down|TerminationByKubelet`)
 
 // lowest returns the suspect of the lowest rank that failed with the same words as s.
 func lowest(s *suspect, all []*suspect) *suspect {
@@ -350,21 +345,27 @@ func (s *suspect) prior(than *suspect) bool {
 
 // cancelled returns the batch system's report that it cancelled the job, if best may follow from that: the report comes
 // before best in the same log, or best is an end by SIGTERM. If best is that report, cancelled returns the end of a rank
-// that the launcher reported above it: the batch system also cancels a step after a rank failed. Otherwise cancelled
-// returns best.
+// that the launcher reported above it: the batch system also cancels a step after a rank failed. If best is a report of
+// SIGKILL, and a rank above it ended with a code in hydra's words, or had called MPI_Abort and ended with a code,
+// cancelled returns that rank's end or call: launchers kill the other ranks. Otherwise cancelled returns best.
 func cancelled(best *suspect, all []*suspect) *suspect {
-	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rule.Cascade) {
+	if best == nil || best.stream == nil || best.tier() < tierKilled && !best.rule.Is(rule.Cascade) {
 		return best
 	}
-	if best.rule.Category == job.Cancelled && best.tier() == tierEnded {
-		if i := slices.IndexFunc(all, func(s *suspect) bool {
-			return s.tier() == tierMute && s.sign != nil && s.sign.Report != nil && placeBefore(s, best)
-		}); i >= 0 {
-			return all[i]
-		}
-	}
+	reported := func(s *suspect) bool { return s.tier() == tierMute && s.sign != nil && s.sign.Report != nil }
 	for _, s := range all {
-		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.Plain && s.rule.Is(rule.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
+		first := false
+		switch {
+		case s.stream == nil:
+		case best.tier() == tierKilled:
+			first = best.sign.Report != nil && placeBefore(s, best) && (reported(s) && s.title() == best.title() || s.tier() == tierAbort && s.rule.Category == job.MPIError &&
+				slices.ContainsFunc(all, func(o *suspect) bool { return reported(o) && o.rank == s.rank }))
+		case best.rule.Category == job.Cancelled && best.tier() == tierEnded:
+			first = reported(s) && placeBefore(s, best)
+		default:
+			first = s.rule.Category == job.Cancelled && s.sign.Plain && s.rule.Is(rule.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded)
+		}
+		if first {
 			return s
 		}
 	}

@@ -22,6 +22,11 @@ func ofRank(n int, text string) string {
 	return b.String()
 }
 
+// banner returns what hydra prints about the end of a rank.
+func banner(rank, end string) string {
+	return "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK " + rank + " PID 1234 RUNNING AT n2\n=   " + end + "\n"
+}
+
 // raised returns a traceback whose lines begin with a tag.
 func raised(tag, title string) string {
 	var b strings.Builder
@@ -59,6 +64,9 @@ func TestRank(t *testing.T) {
 		{"PALS", "step 1 loss 2.0\nx1000c0s0b0n1.hsn.example: rank 13 died from signal 11 and dumped core\nx1000c0s0b0n0.hsn.example: rank 0 died from signal 15\n", 13},
 		{"jsrun", "step 1 loss 2.0\nERROR:  One or more process (first noticed rank 21) terminated with signal 11 (core dumped)\n", 21},
 		{"Intel MPI", "step 1\n\n===================================================================================\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 3 PID 1234 RUNNING AT n2\n=   KILLED BY SIGNAL: 11 (Segmentation fault)\n===================================================================================\n", 3},
+		{"Intel MPI ends the others", "step 1\n" + banner("40", "EXIT STATUS: 1") + banner("41", "KILLED BY SIGNAL: 9 (Killed)") + banner("42", "KILLED BY SIGNAL: 9 (Killed)"), 40},
+		{"srun ends the others", "0: step 1\n1: step 1\n2: step 1\n3: step 1\n3: the grid is odd\n3: MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\n3: with errorcode 1.\n" +
+			"srun: error: n1: tasks 0-2: Killed\nsrun: error: n1: task 3: Exited with exit code 1\n", 3},
 		{"MVAPICH", "step 1\n[n2:mpi_rank_12][error_sighandler] Caught error: Segmentation fault (signal 11)\n", 12},
 		{"MPICH", "step 1\nAbort(403234063) on node 5 (rank 5 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:\ninternal_Recv(127): MPI_Recv(buf=0x1, count=1) failed\n", 5},
 		{"prterun noticed", "step 1\n--------------------------------------------------------------------------\nprterun noticed that process rank 3 with PID 1723 on node n2 exited on\nsignal 11 (Segmentation fault).\n--------------------------------------------------------------------------\n", 3},

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -31,9 +31,6 @@ func (s *suspect) ofStart() int {
 // longNumber is how many bytes longer a line may be than a line that differs from it only in numbers.
 const longNumber = 16
 
-// moreAborted matches Open MPI's line that further ranks have called MPI_Abort.
-var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
-
 // ofEvery returns 0 if every rank failed in the same way, else -1.
 func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 	words := s.stream.text[s.sign.At]
@@ -42,8 +39,8 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 		for _, st := range m.streams {
 			seen := -1 // the last sign that was counted: an exception and its cause may say the same
 			for i, t := range st.text {
-				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
-					copies[false] += logtext.Number(a[1])
+				if s.rule.Signature != "mpi-abort" {
+					copies[false] += endreport.MoreAborted(t)
 				}
 				if t != words && (len(t) < 4 || len(t) > len(words)+longNumber || t[:4] != words[:min(4, len(words))]) {
 					continue

@@ -35,6 +35,10 @@ func TestGoesOn(t *testing.T) {
 		"an early stop with its code in the same line": {steps + "Early stopping: loss has not improved for 10 checks, stopping all ranks (exit status 4)\nbest checkpoint kept\n", job.StoppedEarly},
 		"a test of CTest that hangs": {"4/9 Test #4: grid ......   Passed    0.41 sec\n5/9 Test #5: io ........***Timeout 300.07 sec\n6/9 Test #6: regrid ....   Passed    1.02 sec\n89% tests passed, 1 tests failed out of 9\n" +
 			"The following tests FAILED:\n\t  5 - io (Timeout)\nErrors while running CTest\nERROR: Job failed: exit code 8\n", job.Hang},
+		"a step of GitHub that may fail":          {steps + "##[group]Run tools/lint || true\ntools/lint: line 9: codespell: command not found\nPost job cleanup.\nCleaning up orphan processes\n", ""},
+		"a step of GitHub that fails":             {steps + "##[group]Run tools/lint\ntools/lint: line 9: codespell: command not found\n##[error]Process completed with exit code 127.\nPost job cleanup.\nCleaning up orphan processes\n", job.LaunchError},
+		"CTest's log of a test that fails well":   {"5/5 Testing: io_enospc\nwrite /dev/full: No space left on device\nok: the writer says so\n<end of output>\nTest Passed.\n", ""},
+		"CTest's log of a test that fails":        {"5/5 Testing: io\nwrite /dev/sda: No space left on device\n<end of output>\nTest Failed.\n", job.DiskFull},
 		"a pipeline of GitHub that was cancelled": {steps + "##[error]The operation was canceled.\nPost job cleanup.\n", job.Cancelled},
 		"a pipeline of GitLab that was cancelled": {steps + "ERROR: Job failed: canceled\n", job.Cancelled},
 		"the last output was long ago":            {steps + "scontrol: job 7 RUNNING\nlast output 9 h ago\n", job.Hang},

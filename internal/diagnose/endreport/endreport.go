@@ -22,7 +22,7 @@ type Report struct {
 var (
 	ompiSignal  = textmatch.New(`process rank (\d+) with PID (\d+) on node ([\w.-]+) exited on *(?:signal (\d+))?`)
 	ompiName    = textmatch.New(`Process name: \[\S+,(\d+)\](?: *Exit code: +(\d+))?`)
-	exitCode    = textmatch.New(`(?:Exit code|EXIT CODE): +(\d+)`)
+	exitCode    = textmatch.New(`(?:Exit code|EXIT CODE|EXIT STATUS): +(\d+)`)
 	hydraWho    = textmatch.New(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT ([\w.-]+)`)
 	hydraSignal = textmatch.New(`(?:KILLED BY SIGNAL: (\d+)|EXIT STRING: .*\(signal (\d+)\))`)
 	mpdStatus   = textmatch.New(`exit status of rank (\d+): (?:killed by signal (\d+)|return code (\d+))`)

@@ -47,11 +47,14 @@ var asks = regexp.MustCompile(`\becho "?(?:\w+[ =:]+)?\$\?"?$`)
 // declare marks the lines which say that the whole job ended well, where this takes several lines to decide.
 func (l *Log) declare() {
 	states, last, failed := map[string]string{}, -1, false
+	ended := l.allSteps()
 	for i, t := range l.Text {
 		switch {
 		case len(t) > longLine || t == "":
 		case t == "0" && i > 0 && asks.MatchString(l.Text[i-1]):
 			l.Marks[i] = Done | All | Zero
+		case i == ended:
+			l.Marks[i] = Done | All
 		case failedTests.MatchString(t):
 			failed = true
 		case !failed && goTests.MatchString(t):
@@ -83,4 +86,34 @@ func well(states map[string]string) bool {
 		}
 	}
 	return completed
+}
+
+// stepEnds has the forms of two logs that have the output of many steps: the line that begins a step, what says that a
+// step has failed, and a line after the last step. A log of GitHub's runner has a line with ##[error] for every step
+// that failed. CTest's LastTest.log has the result of a test after its output.
+var stepEnds = []struct{ begin, failed, end *textmatch.Pattern }{
+	{textmatch.New(`##\[group\]Run `), textmatch.New(`##\[error\]`), textmatch.New(`\bCleaning up orphan processes$`)},
+	{textmatch.New(`^\d+/\d+ Test(?:ing)?: `), textmatch.New(`^Test (?:Failed|time out)|\*\*\*`), textmatch.New(`^Test Passed\.$`)},
+}
+
+// allSteps returns the index of the last line of a log with the output of many steps, none of which has failed, or -1.
+func (l *Log) allSteps() int {
+	for _, form := range stepEnds {
+		begun, end := false, -1
+		for i, t := range l.Text {
+			switch {
+			case len(t) > longLine:
+			case begun && form.failed.MatchString(t):
+				return -1
+			case begun && form.end.MatchString(t):
+				end = i
+			default:
+				begun = begun || form.begin.MatchString(t)
+			}
+		}
+		if end >= 0 {
+			return end
+		}
+	}
+	return -1
 }

@@ -109,3 +109,9 @@ func OfScript(t string) bool { return ofScript.MatchString(t) && !zeroFailed.Mat
 var ofScript = textmatch.New(`(?i)^\W*(?:\w+ ){0,2}[\w./-]+\.(?:sh|bash|slurm|sbatch|pbs|lsf)\b|\b(?:job step|script|wrapper|(?:job|step|task) (?:is )?(?:done|finished|ended|completed?))\b|` +
 	`^\W*(?:clean(?:ing|ed)?[ -]?up|cop(?:y|ied|ying)|logs?|scratch|(?:pro|epi)logu?e?|archiv\w*|post-?process\w*|stag(?:e|ed|ing)[ -]?out|backing up|backup|upload(?:ing)? (?:of )?logs?)\b|` +
 	`^\W*(?:finished|ended|done|completed|end)\b\W*(?:at |on )?(?:mon|tue|wed|thu|fri|sat|sun|\d{4}-\d\d|\d\d?:\d\d)`)
+
+// shutDown matches what Kubernetes says of a node that it shuts down.
+var shutDown = textmatch.New(`NodeShutdown|[Nn]ode is shutting down|TerminationByKubelet`)
+
+// ShutsDown reports whether a text says that Kubernetes shuts a node down. A node that is gone does not count.
+func ShutsDown(t string) bool { return shutDown.MatchString(t) }

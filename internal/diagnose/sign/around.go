@@ -78,7 +78,7 @@ const farewellLines = 12
 func LastWords(lines []string, book *rule.Book) *Sign {
 	f := &finder{Text: Text{Lines: lines}, book: book, covered: make([]bool, len(lines))}
 	end := len(lines)
-	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
+	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1]) || message.Separator(lines[end-1])) {
 		end--
 	}
 	gone := false
@@ -98,7 +98,7 @@ func LastWords(lines []string, book *rule.Book) *Sign {
 		if f.covered[i] {
 			break
 		}
-		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
+		if len(g.Text) < 8 || message.Teardown.MatchString(lines[i]) || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
 			continue
 		}
 		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || placed.MatchString(lines[i]) || message.Announces(lines[i])) && !g.Rule.Is(rule.Weak|rule.Generic|rule.Peer|rule.Verdict|rule.Mute) {
