@@ -75,7 +75,7 @@ average()
 			t.Fatal(err)
 		}
 		var threads []Thread
-		for end := time.Now().Add(30 * time.Second); len(threads) < 2 || len(threads[1].Frames) < 2; {
+		for end := time.Now().Add(2 * time.Minute); len(threads) < 2 || len(threads[1].Frames) < 2; {
 			data, err := os.ReadFile(dump)
 			if err != nil {
 				t.Fatal(err)

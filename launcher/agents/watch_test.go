@@ -28,7 +28,7 @@ func TestWatch(t *testing.T) {
 	}}}
 	const limit = 3 * watchEvery
 	a.contact.watching.Go(func() { a.watch(limit) })
-	for deadline := time.Now().Add(30 * time.Second); a.contact.judged.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); a.contact.judged.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not given up")
 		}

@@ -89,7 +89,7 @@ func (b *bed) output(t *testing.T, s container.Spec, script string) string {
 	}
 	select {
 	case <-c.Exited():
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("it does not end: %s", c.Said())
 	}
 	return c.Said()

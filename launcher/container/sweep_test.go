@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 				t.Errorf("removed %+v", got)
 			}
 			// containerd itself soon removes what a killed shim has left.
-			for deadline := time.Now().Add(20 * time.Second); len(b.Left()) > 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(2 * time.Minute); len(b.Left()) > 0 && time.Now().Before(deadline); {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if left := b.Left(); len(left) > 0 {

@@ -42,7 +42,7 @@ func inTime(t *testing.T, what string, f func()) {
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		buf := make([]byte, 1<<16)
 		t.Fatalf("%s does not return\n%s", what, buf[:runtime.Stack(buf, true)])
 	}

@@ -86,7 +86,7 @@ func (b *bed) start(env []string, path string, args ...string) int {
 // eventually waits until the main thread of a process is in a state.
 func (b *bed) eventually(pid int, state byte) {
 	b.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		stat, err := procfs.ReadStat(pid)
 		if err != nil {
 			b.Fatal(err)

@@ -99,7 +99,7 @@ func (b *bed) named(targets []Target, tools []job.StackTool, waits, caller, call
 	c := b.only(tools...)
 	var last string
 	var stacks []job.RankStack
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); { // gdb may need longer than it gets
 		stacks = c.Collect(b.Context(), targets)
 		groups := stacktree.Groups(stacks)
 		last = stacktree.Text(groups)

@@ -298,7 +298,7 @@ func TestExecHangs(t *testing.T) {
 	b := newBed(t)
 	hanging, release := testexec.Hanging(t)
 	pid := b.start(nil, "/bin/sh", "-c", "echo ready; exec "+hanging+" 1000")
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		if wait, _ := os.ReadFile(procfs.Path(pid, "wchan")); strings.Contains(string(wait), "fanotify") {
 			break
 		}
