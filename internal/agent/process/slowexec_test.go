@@ -35,7 +35,7 @@ func unexecuted(t *testing.T) process.Process {
 	return process.Process{}
 }
 
-// inTime fails the test if f does not return within 15 seconds.
+// inTime fails the test if f does not return within a minute.
 func inTime(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
