@@ -30,7 +30,7 @@ const (
 )
 
 // patience is how long a test waits for anything else. A test that waits longer fails.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // controlled is a gangrun run that a test has started.
 type controlled struct {

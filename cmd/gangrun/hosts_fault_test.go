@@ -24,7 +24,7 @@ var (
 	// measured has the limits of runs whose times are in the document.
 	measured = farLimits{farTimeout, farGrace, time.Duration(job.DefaultHostTimeout), time.Duration(job.DefaultOrphanGrace)}
 	// patiently has the limits of runs on a machine that may be very slow for a while.
-	patiently = farLimits{patience, 10 * time.Second, patience, patience}
+	patiently = farLimits{2 * time.Minute, 10 * time.Second, 2 * time.Minute, 2 * time.Minute}
 )
 
 // Limits of the runs with faults on hosts. A host is suspect after a silence of 3 s at least; users cannot change

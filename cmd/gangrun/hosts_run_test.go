@@ -44,7 +44,7 @@ const (
 )
 
 // farPatience limits waits for slow things, such as the start of torch.
-const farPatience = 3 * patience
+const farPatience = 2 * patience
 
 // lockedBuffer has the output of a process so far.
 type lockedBuffer struct {

@@ -23,13 +23,6 @@ type checked struct{ m *testing.M }
 
 func (c checked) Run() int {
 	flag.Parse()
-	// Tests of this package wait for other processes about half of the time.
-	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("4"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
 	// Without this setting, the race detector would delay the end of every process by a second.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		fmt.Fprintln(os.Stderr, err)

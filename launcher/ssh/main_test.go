@@ -2,7 +2,6 @@ package ssh
 
 import (
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -22,13 +21,6 @@ func TestMain(m *testing.M) {
 		os.Exit(selfcheck.Main(os.Args[2:]))
 	}
 	flag.Parse()
-	// The tests of this package wait about half of the time.
-	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("3"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { removeBuilds(); os.Exit(code) }))
 }
 

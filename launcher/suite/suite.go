@@ -24,7 +24,7 @@ import (
 )
 
 // limit is how long the suite waits for anything. A test that waits longer fails.
-const limit = 2 * time.Minute
+const limit = 5 * time.Minute
 
 // Bed is the test bed on which the suite runs.
 type Bed struct {

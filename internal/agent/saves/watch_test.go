@@ -84,7 +84,7 @@ func (w *watched) next() job.SaveReport {
 			w.t.Fatalf("%+v", e)
 		}
 		return *e.Save
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		w.t.Fatal("nothing is reported")
 		return job.SaveReport{}
 	}
@@ -93,7 +93,7 @@ func (w *watched) next() job.SaveReport {
 // seen waits until a look has found n files.
 func (w *watched) seen(n int) {
 	w.t.Helper()
-	for limit := time.After(time.Minute); ; {
+	for limit := time.After(3 * time.Minute); ; {
 		select {
 		case found := <-w.looks:
 			if found == n {
