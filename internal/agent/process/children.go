@@ -104,9 +104,7 @@ func (c *Children) Batch(f func(Starter)) bool {
 		c.mu.Lock()
 		c.setNone(false) // a process that is being forked is in no list yet
 		c.mu.Unlock()
-		// syscall.ForkExec blocks its thread until the program has been executed. A garbage collection waits for that
-		// thread and meanwhile stops all others. So an exec that hangs would stop the whole agent.
-		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+		defer holdOffGC()()
 		f(c.forkHere)
 	}:
 		<-done
@@ -114,6 +112,20 @@ func (c *Children) Batch(f func(Starter)) bool {
 	case <-c.done:
 		return false
 	}
+}
+
+// holdOffGC waits until no garbage collection is under way. None starts until restore is called. syscall.ForkExec
+// blocks its thread until the program has been executed. A collection waits for that thread, and meanwhile stops the
+// others, so an exec that hangs would stop the whole agent.
+func holdOffGC() (restore func()) {
+	percent := debug.SetGCPercent(-1)
+	// A collection may have been about to start, so wait twice.
+	for range 2 {
+		debug.SetGCPercent(-1) // waits only for the marking; a collection stops threads once more after that
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats) // takes a lock that a collection holds whenever it stops threads
+	}
+	return func() { debug.SetGCPercent(percent) }
 }
 
 // forker makes every fork on one thread, which lives as long as the agent. PR_SET_PDEATHSIG, which ends a rank with its

@@ -104,3 +104,30 @@ func TestSlowExec(t *testing.T) {
 		t.Errorf("a program was started after killAll: %v", err)
 	}
 }
+
+// TestSlowExecAfterGC starts programs that hang in exec while garbage collections end. The other goroutines must still
+// run.
+func TestSlowExecAfterGC(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	c := processtest.New(t)
+	path, _ := testexec.Hanging(t)
+	for range 100 {
+		collected := make(chan struct{})
+		go func() {
+			defer close(collected)
+			for range 64 { // enough for several collections
+				runtime.KeepAlive(make([]byte, 1<<20))
+			}
+		}()
+		started := startSlow(c, path)
+		var slow process.Process
+		inTime(t, "a look at the processes", func() { slow = unexecuted(t) })
+		slow.Signal(unix.SIGKILL)
+		if err := <-started; err != nil {
+			t.Fatal(err)
+		}
+		<-collected
+	}
+}
