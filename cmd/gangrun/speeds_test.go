@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 		return all
 	}
 
-	const usual, slow = "400mbit", "10mbit"
+	const usual, slow = "100mbit", "10mbit"
 	for i := range 4 {
 		if err := b.Host(i + 1).Rate(usual); err != nil {
 			t.Fatal(err)
