@@ -21,14 +21,17 @@ func TestImageFaults(t *testing.T) {
 		code   int
 		cause  string
 	}{
-		"a rank is killed":                              {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
-		"the agent in a container is killed":            {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
-		"the agent of the host is killed":               {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
-		"containerd's shim of a container is killed":    {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
-		"containerd is killed and started again":        {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
-		"containerd is killed":                          {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
-		"the controller is killed":                      {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
-		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/null bs=400M count=1"}, code: 137, cause: "cpu-oom oom-killer 1"},
+		"a rank is killed":                           {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
+		"the agent in a container is killed":         {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
+		"the agent of the host is killed":            {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
+		"containerd's shim of a container is killed": {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
+		"containerd is killed and started again":     {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
+		"containerd is killed":                       {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
+		"the controller is killed":                   {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
+		// The kernel prefers the ranks that the agent has marked. Rank 1 waits until it is marked, like rank 0.
+		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c",
+			"test $RANK = 1 || exec sleep 1000; until read adj < /proc/self/oom_score_adj && test $adj = 1000; do :; done; exec dd if=/dev/zero of=/dev/null bs=400M count=1"},
+			code: 137, cause: "cpu-oom oom-killer 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
