@@ -202,8 +202,8 @@ func (h held) more(before held, gangs int) (heap, resident bool) {
 	return h.Heap-before.Heap > int64(heapOnce+gangs*heapEach), h.Resident-before.Resident > int64(residentOnce+gangs*residentEach)
 }
 
-// grown returns the processes whose memory has grown by more than gangs may add. It fails the test if a process has more
-// descriptors or goroutines than before the gangs.
+// grown returns the names of the processes that have more memory than before these gangs, beyond what the gangs may
+// add. It fails the test if a process has more descriptors or goroutines than before.
 func (l *longLived) grown(gangs int, before, now map[string]held) (names []string) {
 	for name, b := range before {
 		n := now[name]

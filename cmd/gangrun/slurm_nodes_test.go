@@ -116,8 +116,8 @@ exec gangrun run -n 2 --preflight off --mpi none --requeue 3 --orphan-grace 5s -
 			t.Fatal(err)
 		}
 		b.poweroff(j["BatchHost"])
-		// Slurm by itself would notice it half a minute later. A late answer of the node would make Slurm use it again, if
-		// it were not also drained.
+		// Slurm by itself would notice half a minute later that the node is down. It would use the node again if a late
+		// answer of the node arrived, but it does not use a node that is drained.
 		for _, state := range []string{"DOWN", "DRAIN"} {
 			if _, err := b.Exec(t.Context(), "root", "scontrol", "update", "NodeName="+j["BatchHost"], "State="+state, "Reason=off"); err != nil {
 				t.Fatal(err)

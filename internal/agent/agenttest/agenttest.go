@@ -2,6 +2,7 @@
 package agenttest
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -9,10 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // aloneEnv is a variable that names the test which has a process for itself.
 const aloneEnv = "GANGRUN_TEST_ALONE"
+
+// aloneTimeout is the time limit of a test in its own process, which then shows its goroutines. If Go's runtime hangs,
+// the process cannot notice that the time is over. It is killed at aloneLimit.
+const aloneTimeout, aloneLimit = 10 * time.Minute, 11 * time.Minute
 
 // Alone runs the calling test again in a new process. It returns true in the new process, and false in the
 // calling one. Alone is for tests that change a property of their whole process, such as a resource limit, or whether
@@ -26,7 +32,10 @@ func Alone(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.timeout=10m")
+	ctx, cancel := context.WithTimeout(t.Context(), aloneLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.timeout="+aloneTimeout.String())
+	cmd.WaitDelay = time.Second // a process that the test has left may hold the output open
 	cmd.Env = append(os.Environ(), aloneEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("in a process of its own: %v\n%s", err, out)

@@ -114,17 +114,16 @@ func (c *Children) Batch(f func(Starter)) bool {
 	}
 }
 
-// holdOffGC waits until no garbage collection is under way. None starts until restore is called. syscall.ForkExec
-// blocks its thread until the program has been executed. A collection waits for that thread, and meanwhile stops the
-// others, so an exec that hangs would stop the whole agent.
+// holdOffGC turns the garbage collector off and waits until it is idle. restore turns it on again. While
+// syscall.ForkExec runs, its thread cannot be stopped until the kernel has executed the program. A collection that must
+// stop all threads would wait for that one, and so a program that hangs in exec would stop the whole agent.
 func holdOffGC() (restore func()) {
-	percent := debug.SetGCPercent(-1)
-	// A collection may have been about to start, so wait twice.
-	for range 2 {
-		debug.SetGCPercent(-1) // waits only for the marking; a collection stops threads once more after that
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats) // takes a lock that a collection holds whenever it stops threads
-	}
+	var stats runtime.MemStats
+	percent := debug.SetGCPercent(-1) // returns when the running collection has marked the heap
+	runtime.ReadMemStats(&stats)      // returns when that collection needs to stop no more threads
+	// If a collection was just starting, the first call did not see it.
+	debug.SetGCPercent(-1)
+	runtime.ReadMemStats(&stats)
 	return func() { debug.SetGCPercent(percent) }
 }
 

@@ -105,8 +105,8 @@ func TestSlowExec(t *testing.T) {
 	}
 }
 
-// TestSlowExecAfterGC starts programs that hang in exec while garbage collections end. The other goroutines must still
-// run.
+// TestSlowExecAfterGC starts a program that hangs in exec, again and again, each time while this process collects
+// garbage. The other goroutines of this process must still run.
 func TestSlowExecAfterGC(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return

@@ -153,16 +153,13 @@ func (c *Collector) native(ctx context.Context, p *proc, found map[job.StackTool
 	return nil, "", "the time was over"
 }
 
-// goOn makes a process continue if a killed tool has left it stopped, or has left a pending stop signal. The process
-// must have been running before.
+// goOn makes a process continue that a failed tool may have stopped. The process must have been running before. goOn
+// does not look whether the process is stopped, because the kernel stops a process some time after the signal. SIGCONT
+// also cancels a stop that is about to happen, and does nothing to a process that is not stopped and that has no handler
+// for SIGCONT.
 func (p *proc) goOn() {
-	for _, tid := range threadIDs(p.pid, maxThreads) {
-		data, _ := os.ReadFile(procfs.Path(p.pid, "task/"+strconv.Itoa(tid)+"/stat")) // the thread may have ended
-		stat, err := procfs.ParseStat(data)
-		if stopped := err == nil && stat.State == 'T'; (stopped || pending(p.pid, tid, unix.SIGSTOP)) && p.same() {
-			_ = unix.Kill(p.pid, unix.SIGCONT) // SIGCONT also discards pending stop signals
-			return
-		}
+	if p.same() {
+		_ = unix.Kill(p.pid, unix.SIGCONT)
 	}
 }
 
