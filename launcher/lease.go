@@ -91,7 +91,8 @@ func (t *Turn) free(a *agents.Agent) error {
 	return err
 }
 
-// Grant is a lease that the agent of a host holds until Release is called or the agent ends.
+// Grant is a lease that the agent of a host holds until Release is called, or until the agent and its watchdog have
+// ended.
 type Grant struct {
 	turn  *Turn
 	agent *agents.Agent // nil if the lease was granted to an earlier controller

@@ -31,19 +31,16 @@ var mpiCheck = Check{
 	},
 }
 
-// asked reports whether the user has named the MPI family.
-func asked(s job.Spec) bool { return s.MPI == job.MPIMPICH || s.MPI == job.MPIOpenMPI }
-
 func flavour(s job.Spec, f job.Facts) []Hit {
 	p := f.Program
 	found := p.MPI
-	if asked(s) && found != "" && found != s.MPI {
+	if s.MPI.Family() != "" && found != "" && found != s.MPI {
 		library := p.Library
 		if library == "" {
 			library = "linked into it"
 		}
 		return []Hit{{Signature: "mpi-flavour", Path: p.Path, Values: about(p.Path,
-			"family", family(found), "library", library, "asked", string(s.MPI), "flavour", string(found))}}
+			"family", found.Family(), "library", library, "asked", string(s.MPI), "flavour", string(found))}}
 	}
 	if s.MPI != job.MPIOpenMPI && found != job.MPIOpenMPI || f.OpenMPI == nil {
 		return nil
@@ -71,20 +68,12 @@ func mixed(s job.Spec, facts []job.Facts) []Hit {
 			all = append(all, f.Host)
 		}
 	}
-	if asked(s) || len(hosts) < 2 {
+	if s.MPI.Family() != "" || len(hosts) < 2 {
 		return nil
 	}
 	path := facts[slices.IndexFunc(facts, func(f job.Facts) bool { return f.Program.MPI != "" })].Program.Path
 	return []Hit{{Signature: "mpi-mixed", Hosts: all, Path: path, Values: about(path,
 		"openmpi", names(hosts[job.MPIOpenMPI]), "mpich", names(hosts[job.MPIMPICH]))}}
-}
-
-// family returns the usual name of a family of MPI libraries.
-func family(m job.MPI) string {
-	if m == job.MPIOpenMPI {
-		return "Open MPI"
-	}
-	return "MPICH"
 }
 
 var mpiSameCheck = Check{

@@ -182,9 +182,9 @@ These things differ from the gang:
 - If gangrun is not root, the trial can change only files whose owner is the user and whose
   group is the user's main group. It cannot change other files, even if the user may write to them. setuid programs
   run without the rights of their owner. If files of the job belong to other users, this may be why a trial fails. gangrun then
-  repeats the trial on more ranks, if that is [possible](#what-a-failure-means). If it still fails, gangrun only warns,
-  unless an import, a library or the program is missing, the program cannot be parsed, permission is denied, or the driver is
-  too old. Before Linux 6.6, a directory that the trial has removed cannot be made again in the trial.
+  repeats the trial on more ranks, if that is [possible](#what-a-failure-means). If it still fails, gangrun only warns.
+  But the gang does not start if an import, a library or the program is missing, the program cannot be parsed, permission is
+  denied (EACCES), or the driver is too old. Before Linux 6.6, a directory that the trial has removed cannot be made again in the trial.
 - Files are on an overlay: after the first write to a file, its other hard links and the memory
   mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a
   file system may be refused.
@@ -212,7 +212,7 @@ within %[10]s. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ra
 gangrun does not start the gang
 
 - if more ranks cannot help: an import, a library, the program or an
-  input file is missing, the program cannot be parsed, permission is denied, or the
+  input file is missing, the program cannot be parsed, permission is denied (EACCES), or the
   driver is too old;
 - if the trial failed on as many ranks as the gang has, unless the cause may be gone at the next
   start (see the next list), or the failure may come from the containment (` + "`" + `trial-contained` + "`" + `).

@@ -52,9 +52,9 @@ type Choice struct {
 //   - There are at most some ten thousand ways to choose racks and switches, and at most 64 of these
 //     ways reach the smallest number of hosts.
 //
-// If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's hosts. It
-// prefers the placement after which the free GPUs of these hosts still contain a best set for as many gang sizes as
-// possible: a set of that many GPUs that is connected as well as any on the host. Next, it prefers the placement
+// If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's hosts. For
+// each number n, it looks whether a host still has n free GPUs that are connected as well as any n GPUs of the host. It
+// prefers the placement for which this is so for the most n. Next, it prefers the placement
 // after which the fewest GPUs stay free on these hosts, and then the placement whose hosts and GPUs come early in the
 // inventory.
 //

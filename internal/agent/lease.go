@@ -16,8 +16,9 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// leases has the GPUs that this agent holds for gangs, and the places of gangs in the queue for GPUs. The leases and
-// the places stay when the controller ends, as the ranks do. They end with the agent.
+// leases has the GPUs that this agent holds for gangs, and the places of gangs in the queue for GPUs. They last
+// as long as this agent. So on another machine than the controller's, they stay when the controller ends, as the ranks
+// do.
 type leases struct {
 	keeper *watchdog.Keeper // nil if there is no watchdog
 
@@ -124,8 +125,9 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer. The request names a turn. A request from a controller that has taken
-// the run over names no turn; it is about the lease of the adopted gang.
+// LeaseLost implements wire.AgentServer. It returns when the lease of a gang is lost. The request names the gang's place
+// in the queue (turn). Only a controller that has taken the run over does not know the place, and leaves it out. Then the
+// request is about the lease of the gang that this controller has adopted.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

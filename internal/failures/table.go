@@ -129,7 +129,7 @@ The last columns show how much time was wasted, in rank-seconds. Each rank has o
 - **loop**: the time of all tries that failed. A retry starts from the beginning. The column **ratio** is the time that gangrun wastes, divided by the time that this loop wastes.
 - **loop that resumes**: the part of each failed try that came after it wrote its newest checkpoint file. A retry starts from that file. If the job never reached its end, the whole time of all tries counts. For a job without checkpoints, the figure is that of **loop**.
 
-**Caught by** says what found the failure: the [static preflight](preflight.md#checks), the [trial](preflight.md#the-trial), or the end of the gang. A job counts as **right** if gangrun found the category that the [examples](../examples/failures/README.md) name and took the default action of that [category](categories.md). The job must also have been caught where the examples say, and have reached its end if they say so.
+**Caught by** says what found the failure: the [static preflight](preflight.md#checks), the [trial](preflight.md#the-trial), or the end of the gang. A job counts as **right** if gangrun found the category that the [examples](../examples/failures/README.md) name and decided for the default action of that [category](categories.md). (If the preflight or the trial has failed, no gang starts, whatever the action is.) The job must also have been caught where the examples say, and have reached its end if they say so.
 
 `
 

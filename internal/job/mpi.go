@@ -19,6 +19,17 @@ const (
 // MPIs lists every MPI that a user may ask for.
 func MPIs() []MPI { return []MPI{MPIAuto, MPIMPICH, MPIOpenMPI, MPINone} }
 
+// Family returns the usual name of the MPI libraries that m stands for, or "" if m names no library.
+func (m MPI) Family() string {
+	switch m {
+	case MPIMPICH:
+		return "MPICH"
+	case MPIOpenMPI:
+		return "Open MPI"
+	}
+	return ""
+}
+
 // App is one program of a gang that runs several programs (MPMD). Programs are numbered from 0
 // in the order of their ranks; MPI_APPNUM has the number.
 type App struct {

@@ -186,7 +186,7 @@ func checkModes(s job.Spec, errs *faults) {
 			errs.add(err)
 		}
 	}
-	if s.EnvCompat != job.EnvCompatNone && (s.MPI == job.MPIMPICH || s.MPI == job.MPIOpenMPI) {
+	if s.EnvCompat != job.EnvCompatNone && s.MPI.Family() != "" {
 		errs.bad("env-compat is for ranks that no MPI starts, but mpi is %s, which sets variables of its own", s.MPI)
 	}
 	for _, c := range slices.Sorted(maps.Keys(s.Policy)) {

@@ -30,8 +30,9 @@ type Column struct {
 	Odd vitals.Oddity
 	// Left aligns the column to the left.
 	Left bool
-	// Order says which columns are left out if there is not enough room: the columns with the highest Order first.
-	// A column with the Order 0 is never left out.
+	// Order says which columns are left out: those with the highest Order first. A column with the Order 0 is never left
+	// out. "gangrun top" leaves out as many as the screen demands. "gangrun status" leaves out those above statusOrder,
+	// except POWER.
 	Order int
 }
 
@@ -161,6 +162,9 @@ func (r RankStatus) Remarks() string {
 	return strings.Join(all, ", ")
 }
 
+// statusOrder is the highest Order of the columns that "gangrun status" shows.
+const statusOrder = 8
+
 // printRanks prints a table of ranks. If all is false, it prints only the unusual ranks and some others. id is
 // the ID of the run.
 func printRanks(w io.Writer, id string, ranks []RankStatus, all bool) error {
@@ -170,7 +174,7 @@ func printRanks(w io.Writer, id string, ranks []RankStatus, all bool) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	columns := slices.DeleteFunc(Columns(), func(c Column) bool {
-		return c.Order > 8 && c.Name != "POWER" || c.Name != "STEP" && Empty(c, shown)
+		return c.Order > statusOrder && c.Name != "POWER" || c.Name != "STEP" && Empty(c, shown)
 	})
 	var names []string
 	for _, c := range columns {

@@ -122,7 +122,7 @@ func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
 
-// Before returns the activity as it was the time ago earlier: it subtracts ago from the times in a.
+// Before returns the activity as it was some time earlier: it subtracts that time from the times in a.
 func Before(a job.Activity, ago job.Duration) job.Activity {
 	a.Quiet, a.Age = max(0, a.Quiet-ago), max(0, a.Age-ago)
 	if a.Idle != nil {

@@ -136,7 +136,7 @@ var exitRules = []exitRule{
 			x, ok := e.root()
 			return Failed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited
 		}},
-	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
+	{codes: "70", doc: "No rank has a code, and the cause is a `launch-error` that is not retried: the ranks could not be started.",
 		match: fixed(Internal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
 	{codes: "75", doc: "No rank has a code, and either a retry may fix the cause (a lost host, a hang, the network, storage) or the retries were used up.",
 		match: fixed(MayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},

@@ -189,7 +189,7 @@ func TestOwnEndings(t *testing.T) {
 		{"gangrun finds no network", 69, 93},
 		{"`gangrun preflight`: a host is not reached", 75, 75},
 		{"`gangrun preflight`: the login on a host fails", 75, 93},
-		{"The preflight, or its trial, finds that a file system fails", 65, 75},
+		{"The preflight finds that a file system fails", 65, 75},
 		{"The preflight finds an error of the network", 78, 75},
 		{"The preflight, or its trial, finds an error in the job's inputs", 65, 93},
 		{"The preflight, or its trial, finds an error in the job's program", 78, 93},

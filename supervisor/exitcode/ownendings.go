@@ -21,7 +21,7 @@ var ownEndings = []ownEnding{
 	{"gangrun finds no network over which all hosts reach each other, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"`gangrun preflight`: a host is not reached, or is lost.", refusedBy(job.HostLost, job.RetryAgain)},
 	{"`gangrun preflight`: the login on a host fails: the host refuses the user, its key is unknown or has changed, or gangrun does not support its ssh_config.", refusedBy(job.HostLost, job.RetryNever)},
-	{"The preflight, or its trial, finds that a file system fails.", refusedBy(job.StorageError, job.RetryAgain)},
+	{"The preflight finds that a file system fails.", refusedBy(job.StorageError, job.RetryAgain)},
 	{"The preflight finds an error of the network: hosts cannot connect to each other, or cannot reach the registry of an image.", refusedBy(job.NetworkError, job.RetryAgain)},
 	{"The preflight, or its trial, finds an error in the job's inputs: paths, data, the checkpoint directory.", refusedBy(job.IncorrectInputs, job.RetryNever)},
 	{"The preflight, or its trial, finds an error in the job's program, libraries or environment.", refusedBy(job.SemanticError, job.RetryNever)},

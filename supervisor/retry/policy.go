@@ -32,8 +32,10 @@ const (
 //     preemptions.
 //   - The second limit allows one restart for the same cause with the same artefact, such as a file,
 //     port, library, GPU or host. It does not apply to a cause without an artefact, nor to a
-//     preemption. If the action is "once", the second limit applies to every cause, preemptions
-//     included, and ignores artefacts: it allows one restart for the same cause.
+//     preemption.
+//
+// If the action is "once", the second limit is stricter: it allows one restart for the same cause, with whatever
+// artefact, and counts preemptions too.
 //
 // If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //

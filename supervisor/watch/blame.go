@@ -12,6 +12,9 @@ import (
 // suspected ranks have not called a collective in which others wait, or have called another one.
 const recorded = 0.97
 
+// lastLiving is the confidence that the last rank that has not ended is the one that holds up the gang.
+const lastLiving = 0.97
+
 // about returns the first problem with a collective in which one of the ranks is missing or differs.
 func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem {
 	return problems[slices.IndexFunc(problems, func(p job.CollectiveProblem) bool {
@@ -82,7 +85,7 @@ func (w *Watch) withEnded(h *job.HangReport) {
 		return
 	}
 	if living := w.living(); len(living) == 1 {
-		h.Ranks, h.Confidence = living, max(h.Confidence, recorded)
+		h.Ranks, h.Confidence = living, max(h.Confidence, lastLiving)
 	}
 	h.Why += "; " + stacktree.Left(ended)
 }

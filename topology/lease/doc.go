@@ -1,7 +1,8 @@
 // Package lease lets at most one gang hold a GPU at a time, among the gangs of all users of a
 // machine. It serves waiting gangs in the order in which they came. There is no daemon. Kernel
-// file locks decide who holds a GPU. The kernel releases these locks when the process that
-// holds them ends for any reason.
+// file locks decide who holds a GPU. The kernel releases these locks when the last process
+// that has the file open ends for any reason. An agent passes its files to its watchdog (see Held.Descriptors), which
+// ends after the ranks.
 //
 // # Files
 //
@@ -41,9 +42,9 @@
 //  1. nobody holds any GPU of the request's Take, and
 //  2. the grant takes nothing from an older ticket. To test this, every older ticket, the
 //     oldest first, claims up to Count idle GPUs of its Devices. A claim may move to another
-//     GPU so that a younger ticket can claim more. The claims are computed twice: with the GPUs
-//     of Take counted as idle, and without these GPUs. No ticket may have fewer claims in the
-//     second computation than in the first.
+//     GPU so that a younger ticket can claim more. The claims are computed twice: as if the grant
+//     were refused, and as if it were made. The request is refused if a ticket claims fewer
+//     GPUs the second time.
 //
 // The second condition has an exception for a request with a time limit. An older ticket may
 // get less if the gang of the request ends before the earliest time at which the gang of that
@@ -68,8 +69,7 @@
 // These tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang
 // that came later does not get any of these GPUs, even when they become idle. So the number of the idle GPUs
 // which the older gang could use can only grow. The older gang starts as soon as there are enough, however many gangs
-// come after it. Until then, idle GPUs are kept for it. On each host, the GPUs that are kept idle are fewer
-// than the older gang needs to start there. The NotBefore of its tickets is the earliest time at which it can
+// come after it. Until then, idle GPUs are kept for it. The NotBefore of its tickets is the earliest time at which it can
 // start on all of its hosts together (see Earliest). Short jobs can use the idle GPUs until that time.
 //
 // # Several hosts

@@ -12,8 +12,8 @@ import (
 // so another process can take the GPU.
 var ErrLost = errors.New("lease lost")
 
-// Held is a lease on GPUs. This process holds the GPUs until Release is called or the process
-// ends.
+// Held is a lease on GPUs. It lasts until Release is called, or until this process and every process that has got
+// its Descriptors have ended.
 type Held struct {
 	devices []string
 	owner   Owner

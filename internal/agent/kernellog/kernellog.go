@@ -39,8 +39,8 @@ func (k *Watch) Close() { k.log.Close() }
 //
 // Lines leaves out OOM kills of other jobs. A kill of a process in ours is never left out. Otherwise, a kill counts as
 // one of another job if the cgroup that ran out of memory neither contains this agent nor is below the agent's cgroup.
-// If the kernel does not say which cgroup that was, Lines leaves the kill out if the agent's own cgroup counts its OOM
-// kills and has counted none since the last call.
+// The kernel may not say which cgroup that was. Then Lines looks at the number of OOM kills in the agent's own cgroup,
+// and leaves the kill out if that number is known and has not risen since the last call.
 func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {

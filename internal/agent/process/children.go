@@ -158,8 +158,9 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	return c.Adopt(pid), nil
 }
 
-// KillUnexecuted kills the children of this process that c has not started and that were not passed to Adopt. These
-// are orphans, and a process that was forked but has not executed its program yet.
+// KillUnexecuted kills the children of this process that c does not know. These are orphans, which the kernel has given
+// to this process, and a process that Start is just starting: Start has forked it, but the process has not executed its
+// program yet.
 func (c *Children) KillUnexecuted() {
 	for _, p := range Descendants(os.Getpid()) {
 		c.mu.Lock()

@@ -65,9 +65,9 @@ func wordsFile(words []string) (*os.File, error) {
 }
 
 // Words returns the arguments with which the user started this process. args has the arguments of the command line of
-// the process. Words returns args, except in a detached controller: there, the command line has *** for the values of
-// environment variables that the user has set by flags such as -e, because these values may be secret. A detached
-// controller reads its arguments from a file that Start has passed to it.
+// the process. Mostly, they are the same. On the command line of a detached controller, the values of environment
+// variables from flags such as -e are replaced by ***, because they may be secret. So a detached controller reads its
+// arguments from a file that Start has passed to it.
 func Words(args []string) ([]string, error) {
 	if os.Getenv(envName) == "" {
 		return args, nil

@@ -107,7 +107,7 @@ func Watch(held []Grant) (watch context.Context, release func()) {
 	}
 	return watch, func() {
 		for _, h := range held {
-			_ = h.Release() // at the latest, the end of the process releases them
+			_ = h.Release() // if that fails, the end of the agents releases them
 		}
 		waiting.Wait()
 		lost(nil)

@@ -1,5 +1,5 @@
 // Package finish finds out from all logs of a job together whether the job came to a good end after a line that
-// looks like its failure. The other packages look at one log at a time.
+// looks like its failure. Package outlook finds this out from one log.
 package finish
 
 import (

@@ -19,8 +19,8 @@ func Login(t string) bool {
 // stamp matches the time with which a line may begin.
 var stamp = textmatch.New(`^\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]? `)
 
-// Tolerated reports whether a line says that the failure of the command before it does not matter: the script or the
-// makefile says so beforehand.
+// Tolerated reports whether a line shows that the author of the script or makefile expected a command to fail, and let
+// the script go on, as by "|| true".
 func Tolerated(t string) bool { return len(t) < longLine && tolerated.MatchString(t) }
 
 var tolerated = textmatch.New(`^(?:\S*/)?g?make(?:\[\d+\])?: .*\(ignored\)$|^\.\.\.ignoring$|^\S+: (?:line )?\d+: +\d+ [A-Z].* \|\| (?:true|:|exit 0|echo\b.*|printf\b.*|\w*warn\w*\b.*)[)};]*$`)

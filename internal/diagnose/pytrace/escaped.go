@@ -39,8 +39,8 @@ var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, 
 // fatalLevel matches the level of a message with which a program ends.
 var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
 
-// AfterEscaped is how many lines that are not records of errors may follow a traceback in one line if its exception
-// ended the program.
+// AfterEscaped is a number of lines. Escaped reads a traceback that a logger has written in a single line. If more than
+// AfterEscaped lines follow that line, its exception did not end the program, unless the message has the highest level.
 const AfterEscaped = 3
 
 // Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found

@@ -123,8 +123,8 @@ func (w *Wireup) request(r *wire.GangRequest) {
 // Equip implements gang.Wireup. Open MPI provides the ranks with what they need.
 func (w *Wireup) Equip(*gang.Command) error { return nil }
 
-// Settle implements gang.Wireup. There is nothing to wait for, because the agent relays the messages of a rank. So the
-// agent has read all of them before the rank exits.
+// Settle implements gang.Wireup. There is nothing to wait for. A rank exits with code 0 only after it has got the
+// answer to its last message, and both pass through the agent.
 func (w *Wireup) Settle(int, <-chan struct{}) {}
 
 // Phase implements gang.Wireup.
