@@ -31,8 +31,8 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
   waits two minutes for close GPUs.
 - **Hosts.** Over half a year, gangrun puts about as many gangs on one host as each of the three
   best-fit policies: the median difference is at most 2 of 100 gangs. On a day it may be larger.
-  So over half a year, the reason for gangrun's better locality is not that it uses fewer hosts, but that
-  it knows which GPUs of a host are well connected.
+  So on the clusters whose hosts have several islands, the reason for gangrun's better locality over half a year is
+  not that it uses fewer hosts, but that it knows which GPUs of a host are well connected.
 - **Rings and fragmentation, mixed cluster.** For gangrun, a fast [ring](plan.md#what-is-compared) is more important than
   the value of the GPUs that stay free. So gangrun may put a gang on an empty, well-connected host
   where best-fit fills a slower host. In every seed of the half year gangrun's rings are the fastest,

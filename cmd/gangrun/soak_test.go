@@ -185,7 +185,7 @@ func (r *round) check(g *controlled) {
 	t := g.t
 	list := g.list()
 	if len(list) == 0 && (r.killed || slices.ContainsFunc(r.strikes, func(s strike) bool {
-		return s.hit && s.victim == "controller" && g.cmd.ProcessState.ExitCode() == 128+int(s.signal)
+		return s.hit && s.victim == "controller" && shellCode(g.cmd.ProcessState) == 128+int(s.signal)
 	})) {
 		r.end = "not begun" // gangrun ended before it had made a run
 		return

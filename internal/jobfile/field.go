@@ -130,7 +130,7 @@ var table = withDefaults([]Field{
 		Usage: "the widest level over which the gang's GPUs may be spread",
 		at:    func(s *job.Spec) any { return &s.Locality }},
 	{Name: "patience", Kind: Patience, Value: "TIME", Flag: true, Key: true,
-		Usage: "wait this long for GPUs of each level of locality, the closest first, before accepting the next wider level; strict never accepts a wider one; the value is one time for all levels, or one for each: {island: 10m, host: 2m}, on the command line island=10m,host=2m",
+		Usage: "wait this long for GPUs at the closest level of locality that the hosts can give, then this long at the next wider level, and so on; with strict, never go on to the next level; the value is one time for all levels, or one for each: {island: 10m, host: 2m}, on the command line island=10m,host=2m",
 		at:    func(s *job.Spec) any { return &s.Patience }},
 	{Name: "env", Short: "e", Kind: Env, Value: "K=V", Flag: true, Key: true, Default: "none",
 		Usage: "set environment variables for every rank; they take precedence over those that gangrun sets; the flag sets one variable and may be repeated; -e K takes the value from the caller's environment",

@@ -78,7 +78,7 @@ type exitRule struct {
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0, and the records of the run are complete.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint after that verdict became true. gangrun has found no NaN and no +Inf in that checkpoint.",
+	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint after that verdict became true. gangrun has found no NaN and no +Inf in that checkpoint. (A run that was cancelled while gangrun was stopping it counts as cancelled.)",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started, or while gangrun was stopping it early: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
@@ -93,9 +93,9 @@ var exitRules = []exitRule{
 
 	{codes: "70", doc: "gangrun itself failed.",
 		match: fixed(Internal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
-	{codes: "75", doc: "gangrun could not write all records of the run: a file system was full, read-only or broken, or a file reached a limit on its size. Either every rank had ended well, or gangrun could not go on without these records. (If ranks were ended because their logs could not be written, the cause `disk-full`, `output-error` or `storage-error` decides.) This is also the code if a file system with the job's files did not answer on the machine of the controller.",
+	{codes: "75", doc: "gangrun could not write all records of the run: a file system was full, read-only or broken, or a file reached a limit on its size. Either every rank had ended well, or gangrun could not go on without these records. (If ranks were ended because their logs could not be written, the cause is `disk-full`, `output-error` or `storage-error`, and a line below has the code.) This is also the code if a file system with the job's files did not answer on the machine of the controller.",
 		match: fixed(MayPass, WhyStorage, func(e Ending) bool { return e.Storage })},
-	{codes: "69", doc: "gangrun found no hosts, slots or GPUs for the gang in time.",
+	{codes: "69", doc: "gangrun found no hosts, slots or GPUs for the first attempt in time.",
 		match: fixed(NoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
 	{codes: "75", doc: "`gangrun preflight` could not reach a host, or lost it. (If `gangrun run` loses a host in the trial, it only warns, and starts the gang.)",
 		match: fixed(MayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {

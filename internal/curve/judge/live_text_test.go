@@ -71,7 +71,7 @@ for step in range(start, steps):
         break
 ´´´
 
-gangrun waits until a new checkpoint is good and no file of its step has changed for 3 s. A good checkpoint has, among other things, as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)). If there is no earlier checkpoint to compare it with, gangrun waits for 5 s instead of 3 s. If half of ´before-stop-wait´ is less than these 3 s or 5 s, that half is enough. If the ranks go on saving, the newest checkpoint may never be complete. Then it is enough that the files of one new step have not changed for that time, and that the checkpoint of this step is good; a good checkpoint of a later step is also enough. Here, all files of the same step count as one checkpoint, also files that still have a temporary name. If all ranks have ended, gangrun waits no longer.
+gangrun waits until a new checkpoint is good and no file of its step has changed for 3 s. A good checkpoint has, among other things, as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)). If there is no earlier checkpoint to compare it with, gangrun waits for 5 s instead of 3 s. If half of ´before-stop-wait´ is less than these 3 s or 5 s, that half is enough. If the ranks go on saving, there may always be a step whose files still change. Then it is enough that the files of one new step have not changed for that time, and that one checkpoint is good: that of this step, or that of a later step. Here, all files of the same step count as one checkpoint, also files that still have a temporary name. If all ranks have ended, gangrun waits no longer.
 
 If the user ends a run while gangrun is already ending its gang, gangrun says that a second signal ends the ranks at once.
 
