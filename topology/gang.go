@@ -53,8 +53,8 @@ type Choice struct {
 //     ways reach the smallest number of hosts.
 //
 // If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's hosts. For
-// each number n, it looks whether a host still has n free GPUs that are connected as well as any n GPUs of the host. It
-// prefers the placement for which this is so for the most n. Next, it prefers the placement
+// each host and each number n, it looks whether the host still has n free GPUs that are connected as well as its best n
+// GPUs are when all are free. It prefers the placement for which this is so most often. Next, it prefers the placement
 // after which the fewest GPUs stay free on these hosts, and then the placement whose hosts and GPUs come early in the
 // inventory.
 //

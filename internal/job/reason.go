@@ -40,7 +40,7 @@ const (
 // StopReason says why gangrun ends a gang.
 type StopReason string
 
-// Order is why gangrun ends a gang that has not failed.
+// Order is the request for which gangrun ends a gang that has not failed, and who or what has made it.
 type Order struct {
 	Ended  Ended  `json:"ended"`
 	Signal int    `json:"signal,omitempty"` // the signal that has cancelled the run; 0 if no signal has

@@ -37,7 +37,7 @@ const (
 // If the action is "once", the second limit is stricter: it allows one restart for the same cause, with whatever
 // artefact, and counts preemptions too.
 //
-// If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
+// If an attempt failed to load its checkpoint, Avoided says from which checkpoints the next attempt may start.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
 // between, the failure is deterministic: there is no restart, whatever the action is. There are two

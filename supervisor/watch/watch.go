@@ -1,6 +1,6 @@
 // Package watch finds out from the pulses of a gang's ranks whether the gang hangs, which rank holds it up, and
-// which ranks are slower than the others. It has no side effects and no clock: its caller passes the pulses and
-// the time.
+// which ranks are slower than the others. It has no side effects, and does not ask for the time: its caller
+// passes the pulses and their time.
 package watch
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Watch decides whether a gang hangs. It has a clock of its own, which runs only while pulses of all hosts
-// arrive. So the time during which a host or gangrun itself is suspended does not count.
+// Watch decides whether a gang hangs. It counts only the time during which pulses of
+// all hosts arrive. So the time during which a host or gangrun itself is suspended does not count.
 type Watch struct {
 	timeout time.Duration
 	learnt  Learnt

@@ -263,8 +263,8 @@ func (s *Stream) Grow(n int) {
 }
 
 // Seal records that the stream has ended. Followers see that at once. If the log is complete and in the
-// agent's own directory (Options.Spooled), Seal also changes the permission bits of the log file. These tell a process
-// that reads the log after the end of the agent that nothing is missing.
+// agent's own directory (Options.Spooled), Seal also changes the permission bits of the log file. A process that
+// reads the log after the agent has ended sees by them that nothing is missing.
 func (s *Stream) Seal() {
 	if s.Spooled && !s.truncated {
 		_ = os.Chmod(s.Path, bridge.Whole) // without this mode it counts as truncated

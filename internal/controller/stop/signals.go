@@ -20,7 +20,7 @@ import (
 // If SIGTERM and signalNow are both pending, threads may receive them in either order.
 const signalNow = unix.SIGPWR
 
-// Order is a request to end a run that did not arrive as a signal of the operating system.
+// Order is a request to end a run. It was made by a command such as "gangrun stop", and not by a signal.
 type Order struct {
 	signal syscall.Signal
 	by     string // see Describe
@@ -107,8 +107,8 @@ func interruption(sig os.Signal) order.Interrupted {
 }
 
 // Contexts returns two contexts. ctx ends with the first signal. If there was an Order, ctx has ended already, and a
-// SIGTERM is ignored, because it asks for the same. At the second signal, hurried ends and hurry is called. The
-// signal that asks gangrun to end the run at once counts as two. After a call of stop, signals have no effect.
+// SIGTERM is ignored, because it asks for the same. At the second signal, hurried ends and hurry is called. After
+// an Order, this happens at the first signalNow. After a call of stop, signals have no effect.
 func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {

@@ -74,8 +74,8 @@ func Ended(logs []roster.Log, title string) int {
 // numbered matches a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
-// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines
-// begin in the same form with other numbers, one of which is 0.
+// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless the lines
+// around it that begin in the same form have at least three different numbers, one of which is 0.
 func (s Sign) Numbered() int {
 	m := numbered.FindStringSubmatch(s.Text[s.At])
 	if m == nil {

@@ -28,8 +28,8 @@ type group struct {
 // group; ranks that cannot run must also be in the same state. The largest group comes first.
 //
 // If the stacks were read several times, looks has all of them, the latest last. A rank whose stacks differ is in a
-// loop. A rank whose stack stays the same is in the same loop if its stack is one of the stacks of that rank. The
-// frames of a loop are those that all its stacks have in common.
+// loop. If such a rank was once seen with the same stack as a rank whose stack does not change, both are in the same
+// loop. The frames of a loop are those that all its stacks have in common.
 func Groups(looks ...[]job.RankStack) []job.StackGroup {
 	threads, numbers := latest(looks)
 	loops := loops(looks)
