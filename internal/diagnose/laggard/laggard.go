@@ -125,9 +125,9 @@ func Near(text []string, from, to int) int {
 
 // Find returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. waiting has
 // the ranks that waited. ended has the ranks whose end a launcher reports. The logs may show it in several ways, and
-// Find takes the first of these: the one that a report names; the one that is behind in the count of its collectives; the only one that
-// did not wait; the only one that has printed nothing; the only one whose end no launcher reports; the only one that
-// did not print what all others printed; the one that made the fewest steps.
+// Find takes the first of these: the one that a report names; the one that is behind in the count of its collectives;
+// the only one that did not wait; the only one that has printed nothing; the only one whose end no launcher reports;
+// the only one that did not print what all others printed; the one that made the fewest steps.
 func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool) int {
 	behind, seen, groups := map[int]int{}, map[int]int{}, map[string]bool{}
 	for _, l := range logs {
