@@ -113,7 +113,7 @@ If something is far slower than its peers, the check ` + "`health`" + ` reports 
 
 All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
 talks to only one other host. There are at most 6 rounds, so with 7 hosts or more not all links are measured. If something is slow,
-the hosts measure it again, up to twice, and the best value counts. Simulated hosts are one machine, which measures only once.
+the hosts measure it again, up to twice, and the best value counts. On simulated hosts, one measurement stands for all of them, because they are one machine.
 
 gangrun compares a speed with the median of all speeds of its kind: that of a GPU with those of GPUs of the same model,
 that of a disk with those of disks with the same type of file system. A speed counts as slow only if it is also an outlier:

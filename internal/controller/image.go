@@ -155,7 +155,7 @@ type layout struct {
 	writing sync.WaitGroup
 }
 
-// Close ends the writer, too.
+// Close also ends the goroutine that writes the archive, and waits for its end.
 func (l *layout) Close() error {
 	err := l.PipeReader.Close()
 	l.writing.Wait()

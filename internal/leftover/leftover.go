@@ -46,8 +46,8 @@ func (t Table) above(pid int) (pids []int) {
 // a living agent is not a leftover.
 //
 // If gangrun was started inside a rank, self is a descendant of that rank, and of the rank's agent. Then no
-// descendant of that rank is a leftover. Processes below that agent, but outside that rank, are an exception to the
-// general rule: they are leftovers if they belong to run, although the agent lives.
+// descendant of that rank is a leftover. That agent may also have taken in processes that the rank had started and
+// that lost their parents. Those of them that belong to run are leftovers, although the agent lives.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

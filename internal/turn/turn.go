@@ -1,5 +1,6 @@
-// Package turn makes calls that cannot be cancelled, such as those of a file system that hangs. It makes them one at
-// a time. If the caller gives up, the call goes on in a goroutine; there is never more than one such goroutine.
+// Package turn makes calls that cannot be cancelled, such as those of a file system that hangs. If the
+// caller gives up, the call goes on in a goroutine. The calls with one Turn are made one at a time, so that at most one
+// such goroutine remains for each Turn.
 package turn
 
 import (

@@ -40,8 +40,11 @@ const (
 // If an attempt failed to load its checkpoint, Avoided says from which checkpoints the next attempt may start.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
-// between, the failure is deterministic: there is no restart, whatever the action is. There are two
-// exceptions: after job.Preempted, and if the restart would start from an earlier checkpoint.
+// between, the failure is deterministic: there is no restart, whatever the action is. This does not apply after
+// job.Preempted.
+//
+// If an attempt may have failed to load its checkpoint, one restart from an earlier checkpoint is allowed to which only
+// the first limit applies.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int

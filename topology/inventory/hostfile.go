@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line for each slot. The
-// Kind of the result says which of these it is. Open MPI writes slots as slots=4, MPICH as :4; a file with both
-// is an error. If the name of a host is repeated, the file counts as a list with a line for each slot. name is
-// the name of the file for errors.
+// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line for each slot. The Kind of the
+// result says which of these it is. Open MPI writes slots as slots=4, MPICH as :4; a file with both is an error. If the
+// name of a host is repeated in a plain list, the file counts as a list with a line for each slot. name is the name of
+// the file for errors.
 func Hostfile(name string, text []byte) (List, error) {
 	c, hint, err := hostfile(name, text)
 	if err != nil {

@@ -59,18 +59,17 @@
 // The time at which the big job can start follows from the ends of the holders whose GPUs it still
 // needs. The record of a holder says when the holder ends at the latest, if that is known. If it is
 // not known, the rule assumes that the holder keeps its GPUs for another Horizon. So jobs with a time
-// limit can delay a ticket by at most Horizon, and only once: when the holders without a known end
-// are gone, all ends are known, and only a job that ends in time can still start before the big one.
+// limit can delay the big job by at most Horizon, and only as long as there are holders without a known end.
 //
-// The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that the older gang could
-// start on its GPUs at once. So no younger job can end before that, and none may go ahead on them.
+// The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that the older gang can
+// start at once on the GPUs of that holder. Then no younger job may take these GPUs before the older gang.
 //
-// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on each of them.
-// These tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang
-// that came later does not get any of these GPUs, even when they become idle. So the number of the idle GPUs
-// which the older gang could use can only grow. The older gang starts as soon as there are enough, however many gangs
-// come after it. Until then, idle GPUs are kept for it. The NotBefore of its tickets is the earliest time at which it can
-// start on all of its hosts together (see Earliest). Short jobs can use the idle GPUs until that time.
+// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on each of them. These
+// tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang that came
+// later does not get any of these GPUs, even when they become idle. So the number of the idle GPUs which the older gang
+// could use can only grow. The older gang starts as soon as there are enough, however many gangs come after it. Until
+// then, idle GPUs are kept for it. The NotBefore of its tickets is the earliest time at which it can start on all of
+// its hosts together (see Earliest). Short jobs can use the idle GPUs until that time.
 //
 // # Several hosts
 //

@@ -20,7 +20,7 @@ for dir in spec.submodule_search_locations if spec else []:
         print(path)
 `
 
-// MPI4py returns the path of the extension module of mpi4py. That module is linked with the MPI library. It
+// MPI4py returns the path of the extension module of mpi4py. That module is linked with the MPI library. MPI4py
 // returns "" if argv does not run a Python script that imports mpi4py.
 func (v Surveyor) MPI4py(ctx context.Context, argv []string, workdir, interpreter string) string {
 	if !IsPython(argv[0], interpreter) {

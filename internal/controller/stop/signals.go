@@ -108,7 +108,7 @@ func interruption(sig os.Signal) order.Interrupted {
 
 // Contexts returns two contexts. ctx ends with the first signal. If there was an Order, ctx has ended already, and a
 // SIGTERM is ignored, because it asks for the same. At the second signal, hurried ends and hurry is called. After
-// an Order, this happens at the first signalNow. After a call of stop, signals have no effect.
+// an Order, a single signalNow does this; "gangrun stop --now" sends it. After a call of stop, signals have no effect.
 func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {

@@ -15,7 +15,7 @@ gangrun judges the curves of each gang while it runs. Once a second, it looks at
 
 If gangrun finds no metric in a job, nothing changes for the job. If ´curve.metric´ names a metric that the job does not have, a note says so when the job has reported other metrics, or progress, for a minute. At the end, a second note also has the names of the metrics that were found. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
 
-gangrun shows a verdict when it first finds it, and once more when the verdict is sure: as a message, as an entry of ´curves[]´ in the report, and as a line ´curve´ in ´gangrun status´. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300. If the ranks have no GPUs, each rank counts as a GPU.
+gangrun shows a verdict when it first finds it, and once more when the verdict is sure: as a message, as an entry of ´curves[]´ in the report, and as a line ´curve´ in ´gangrun status´. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300.
 
 What helps to judge a curve, in the job file or as flags:
 

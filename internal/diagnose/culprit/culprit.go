@@ -102,9 +102,10 @@ func (s Sign) OfPID(census *roster.Census) int {
 
 // Beside returns the rank from which a sign, or one of the nearest lines above or below the sign, says that it comes,
 // or -1. In the sign, Beside skips the lines before the decisive line (Text[At]), because other ranks may have printed
-// those. It does not skip headings that begin with "-- ". Below the sign, and more than n lines above it, Beside uses only lines that report a
-// failure. Of the n lines just above the sign, it uses any line. A progress line above the sign (such as "step 12:
-// error 0.1") counts only if it reports a severe failure. Beside uses no stack frames above the sign.
+// those. It does not skip headings that begin with "-- ". Of the n lines just above the sign, it uses any line. Of the
+// lines further above, and of those below the sign, it uses only lines that report a failure. A progress line above the
+// sign (such as "step 12: error 0.1") counts only if it reports a severe failure. Beside uses no stack frames above the
+// sign.
 func (s Sign) Beside(n int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]

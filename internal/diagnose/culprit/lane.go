@@ -240,9 +240,9 @@ func (s Sign) Speaker() int {
 // notFinite matches the words for a number that is not finite.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
-// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other
-// words. They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or
-// if the title of the sign names a rank.
+// FirstNaN returns the first rank that reports a number that is not finite, if the messages of the other ranks differ
+// from its message. The other ranks have probably received the number from the first rank. FirstNaN returns -1 if there
+// is no such rank, or if the title of the sign names a rank.
 func FirstNaN(logs []roster.Log, title string) int {
 	if roster.Own(title) >= 0 {
 		return -1

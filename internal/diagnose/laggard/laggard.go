@@ -178,8 +178,9 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 // that the rank is slow.
 const clearlyBehind = 3
 
-// Behind returns the rank with the fewest steps, because a rank that has failed makes no further steps. It returns -1 if
-// no rank has fewer steps than all others, or if failed is false. failed says whether it is known that a rank has failed.
+// Behind returns the rank with the fewest steps, because a rank that has failed makes no further steps. It returns -1
+// if no rank has fewer steps than all others, or if failed is false. failed says whether it is known that a rank has
+// failed.
 func Behind(logs []roster.Log, failed bool) int {
 	if !failed {
 		return -1
@@ -360,9 +361,9 @@ func Lost(logs []roster.Log) int {
 var namedRank = textmatch.New(`(?i)\brank ?(\d{1,6})\b`)
 
 // Odd returns the rank that differs from the others, according to the messages with which ranks compare what they and
-// others do. It is the rank that most messages name. If all messages together name only two ranks, and each as often as the
-// other, it is the one that comes last. Odd returns -1 if no rank differs, or if a message does not name exactly two
-// ranks.
+// others do. It is the rank that most messages name. If all messages together name only two ranks, and each as often as
+// the other, it is the one that is named last. Odd returns -1 if no rank differs, or if a message does not name exactly
+// two ranks.
 func Odd(messages []string) int {
 	count, last := map[int]int{}, -1
 	for _, t := range messages {

@@ -128,9 +128,9 @@ func (l *Log) Advances(from, to int) bool {
 	return false
 }
 
-// Familiar reports whether a line before line sign counts work in the same form as line i (see CountForm). sign is the
-// first line of a sign of failure, and line i must count something. If its form is new, line i may be part of a table
-// that explains the failure.
+// Familiar looks at two lines by their indices: sign is the first line of a sign of failure, and line i counts
+// something. Familiar reports whether a line before that sign counts work in the same form as line i (see CountForm).
+// If its form is new, line i may be part of a table that explains the failure.
 func (l *Log) Familiar(sign, i int) bool {
 	if l.counted == nil {
 		l.counted = map[string]int{}

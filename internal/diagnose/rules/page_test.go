@@ -74,9 +74,9 @@ Several limits hold. They count only the restarts since the last attempt that ma
 - If two attempts in a row fail at the same step, with the same category and signature, and the second made no
   progress, gangrun does not restart the job. This limit does not apply to ´preempted´.
 
-There are two exceptions. If [a checkpoint cannot be loaded](checkpoints.md#when-a-checkpoint-cannot-be-loaded),
-gangrun may restart the job once more, from an earlier checkpoint. The restarts after
-[a divergence](curves.md#going-back-after-a-divergence) have a limit of their own.
+If [a checkpoint cannot be loaded](checkpoints.md#when-a-checkpoint-cannot-be-loaded), gangrun may restart the job
+from an earlier checkpoint. For the first such restart without progress, only ´--retries´ applies of these limits.
+The restarts after [a divergence](curves.md#going-back-after-a-divergence) have a limit of their own.
 `
 
 // Document writes docs/categories.md: every category with its fault, default
