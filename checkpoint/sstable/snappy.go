@@ -6,8 +6,8 @@ import "github.com/klauspost/compress/snappy"
 // bytes takes 3 bytes.
 const maxSnappy = 32
 
-// Unsnap decompresses one block of Snappy. It never allocates more memory than a block of len(b) compressed
-// bytes can fill.
+// Unsnap decompresses one block of Snappy. It returns ErrDamaged, and allocates no memory, if b claims to expand
+// to more than any block of its length can.
 func Unsnap(b []byte) ([]byte, error) {
 	if size, err := snappy.DecodedLen(b); err != nil || size > maxSnappy*len(b) {
 		return nil, ErrDamaged

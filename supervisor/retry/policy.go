@@ -43,8 +43,8 @@ const (
 // between, the failure is deterministic: there is no restart, whatever the action is. This does not apply after
 // job.Preempted.
 //
-// If an attempt may have failed to load its checkpoint, one restart from an earlier checkpoint is allowed to which only
-// the first limit applies.
+// An attempt may have failed to load its checkpoint. The first restart after that from an earlier checkpoint is bound
+// only by the first limit.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int

@@ -10,7 +10,7 @@ import (
 const (
 	// KillEvery is the time between two rounds of SIGKILL.
 	KillEvery = 20 * time.Millisecond
-	// KillLimit is how long gangrun waits for the end of processes to which it has sent SIGKILL. A process that
+	// KillLimit is how long an agent waits for the end of processes to which it has sent SIGKILL. A process that
 	// hangs in the kernel may never end.
 	KillLimit = 10 * time.Second
 )

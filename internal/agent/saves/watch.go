@@ -29,7 +29,7 @@ type Options struct {
 	Host string
 	Dir  string
 	// If LocalOnly is true, Watch watches the directory only if it is on a local file system of this host.
-	// Otherwise another host watches it.
+	// A directory on a shared file system is watched by another host.
 	LocalOnly bool
 	// Steps returns the latest steps of each rank on this host.
 	Steps func() [][]saves.Step

@@ -289,8 +289,8 @@ const resumeLines = 3
 
 var restores = textmatch.New(`(?:^|[-:\]] )[Rr]estoring \w+`)
 
-// DoneAfter reports whether a line after line n of the file says that the work is done. If worked is true, a line after
-// line n must first count work or say that a process ended with code 0. One line may do both.
+// DoneAfter reports whether a line after line n of the file says that the work is done. If worked is true, that line,
+// or one between it and line n, must also count work or say that a process ended with code 0.
 func (l *Log) DoneAfter(n int, worked bool) bool {
 	for i, m := range l.Marks {
 		if l.Number(i) <= n {
