@@ -67,9 +67,10 @@
 // A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on each of them. These
 // tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang that came
 // later does not get any of these GPUs, even when they become idle, unless it ends in time. So apart from such short
-// jobs, the number of the idle GPUs which the older gang could use can only grow. The older gang starts as soon as there are enough, however many gangs come after it. Until
-// then, idle GPUs are kept for it. The NotBefore of its tickets is the earliest time at which it can start on all of
-// its hosts together (see Earliest). Short jobs can use the idle GPUs until that time.
+// jobs, the number of the idle GPUs which the older gang could use can only grow. The older gang starts as soon as
+// there are enough, however many gangs come after it. Until then, idle GPUs are kept for it. The NotBefore of its
+// tickets is the earliest time at which it can start on all of its hosts together (see Earliest). Short jobs can use
+// the idle GPUs until that time.
 //
 // # Several hosts
 //
