@@ -217,7 +217,7 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause) && e.Stop != job.StopFailure:
 			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
-			e.Text += ": " + cause.Error()
+			e.Text = cause.Error()
 		}
 		if e.Kind == job.KindStop {
 			e.Order = order.Of(end.cause())

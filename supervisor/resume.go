@@ -79,9 +79,9 @@ func (l *loop) resumeHint(c job.Cause) string {
 	case !known:
 		return c.Hint + orResume
 	case l.spec.Resume:
-		return "run it again: it goes on from its newest checkpoint"
+		return "run it again: it goes on from its newest good checkpoint, if there is one"
 	}
-	return "run it again with --resume to go on from its newest checkpoint"
+	return "run it again with --resume to go on from its newest good checkpoint, if there is one"
 }
 
 // lookFirst finds the newest good checkpoint before the first attempt.

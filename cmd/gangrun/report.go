@@ -45,7 +45,11 @@ func reportCommand() *cli.Command {
 			if asJSON {
 				return view.JSON(c.App.Writer, report)
 			}
-			return view.PrintSummary(c.App.Writer, report)
+			if err := view.PrintSummary(c.App.Writer, report); err != nil {
+				return err
+			}
+			noteController(c, run, report)
+			return nil
 		}),
 	}
 }

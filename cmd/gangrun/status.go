@@ -19,6 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 func statusCommand() *cli.Command {
@@ -55,13 +56,18 @@ func statusCommand() *cli.Command {
 			if err := plotStatus(c, run, events); err != nil {
 				return err
 			}
-			if status.State == job.StateLost {
-				controller.NoteLost(c.App.ErrWriter, run)
-			} else if gone := presence.MissingController(run); gone != nil {
-				presence.NoteMissing(c.App.ErrWriter, run, *gone, presence.SlurmEnd(c.Context, report.Batch))
-			}
+			noteController(c, run, report)
 			return nil
 		}),
+	}
+}
+
+// noteController tells what the user can do if the controller of a run is gone.
+func noteController(c *cli.Context, run home.Run, report runreport.Report) {
+	if report.State == job.StateLost {
+		controller.NoteLost(c.App.ErrWriter, run)
+	} else if gone := presence.MissingController(run); gone != nil {
+		presence.NoteMissing(c.App.ErrWriter, run, *gone, presence.SlurmEnd(c.Context, report.Batch))
 	}
 }
 

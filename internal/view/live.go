@@ -181,7 +181,11 @@ func (l *Live) eventLines(e job.Event) []string {
 			return []string{fmt.Sprintf("attempt %d starts from the beginning", e.Attempt)}
 		}
 	case job.KindStop:
-		if e.Attempt > 0 {
+		switch {
+		case e.Attempt == 0:
+		case e.Stop == job.StopOrder && e.Order != nil && e.Order.Signal != 0:
+			return []string{"ending the gang: " + e.Text + "; a second signal ends it at once"}
+		default:
 			return []string{"ending the gang: " + e.Text}
 		}
 	case job.KindVerdict:

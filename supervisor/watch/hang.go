@@ -184,10 +184,14 @@ func Words(h job.HangReport, now time.Time) string {
 			missing = append(missing, names[s])
 		}
 	}
+	long := now.Sub(h.Since).Round(time.Second)
+	if len(missing) == 0 && len(h.Ranks) > 0 { // the others go on
+		return fmt.Sprintf("no progress of %s for %s", text.Ranks(h.Ranks), long)
+	}
 	if len(missing) == 0 {
 		missing = []string{"no progress"}
 	}
-	said := fmt.Sprintf("%s for %s", text.And(missing), now.Sub(h.Since).Round(time.Second))
+	said := fmt.Sprintf("%s for %s", text.And(missing), long)
 	if h.Step >= 0 {
 		said += fmt.Sprintf(" at step %d", h.Step)
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,9 @@ func TestHangsAreFound(t *testing.T) {
 			}
 			if !slices.Equal(h.Ranks, c.ranks) || h.Stage != c.stage {
 				t.Errorf("ranks %v hold it up (%s) in stage %s, want %v in %s", h.Ranks, h.Why, h.Stage, c.ranks, c.stage)
+			}
+			if onlyOne := strings.HasSuffix(name, "the others go on"); onlyOne != strings.HasPrefix(Words(*h, g.now), "no progress of rank 3 for ") {
+				t.Errorf("it says %q", Words(*h, g.now))
 			}
 			if silent := g.now.Sub(h.Since).Round(time.Second); silent > time.Duration(n)*time.Second || silent < timeout {
 				t.Errorf("silent for %s after %d s", silent, n)

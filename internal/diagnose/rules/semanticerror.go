@@ -73,7 +73,7 @@ var semanticError = []rule.Rule{
 		Hint:    "print the shapes before the line named and compare them with what the layer or operation expects",
 		Classes: []string{"RuntimeError", "ValueError", "InvalidArgumentError", "TypeError"},
 		Match:   textmatch.New(`(?i)\b(?:expect(?:s|ed)?|requires?|must (?:be|have|match))\b.{0,80}\b(?:shapes?|sizes?|(?:\d-?)?dim\w*|channels?|features?|ndim|rank \d)\b.{0,80}\b(?:got|but (?:found|received|given|has|is|was))\b`),
-		Unless:  textmatch.New(`(?i)target size|world[ _]?size|file|checkpoint|ckpt|state_dict|bytes|batch[ _]size`),
+		Unless:  textmatch.New(`(?i)target size|found invalid values|world[ _]?size|file|checkpoint|ckpt|state_dict|bytes|batch[ _]size`),
 	},
 	torch("torch-fork-cuda", "CUDA was used before a fork", "use the spawn start method (multiprocessing_context=\"spawn\"), or touch CUDA only after the fork",
 		"cannot re-initialize cuda in forked subprocess", "poison_fork", "cuda initialized before forking"),
