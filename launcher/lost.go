@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// lose gives the ranks of a host the exit "lost", after the call to the agent of the host has failed with err. It starts
-// to end that agent. When the agent has ended, a report says so, and recordEnd records it.
+// lose gives the ranks of a host the exit "lost", after the call to the agent of the host has failed with err. It
+// starts a goroutine that ends the agent and then sends a report with the field ended.
 func (g *running) lose(n *node, err error) {
 	n.gone = time.Now()
 	g.noteGap(n.gone)

@@ -34,7 +34,8 @@ var mpiCheck = Check{
 func flavour(s job.Spec, f job.Facts) []Hit {
 	p := f.Program
 	found := p.MPI
-	if s.MPI.Family() != "" && found != "" && found != s.MPI {
+	named := s.MPI.Family() != "" // the user has named the family
+	if named && found != "" && found != s.MPI {
 		library := p.Library
 		if library == "" {
 			library = "linked into it"

@@ -105,9 +105,9 @@ func ending(verdict job.Verdict, cause job.Cause) *end {
 	return e
 }
 
-// launch runs the gang at its place and then releases the place. lost says why the gang was ended early: the
-// gang lost its lease, the guard has ended it, or the controller died. lost is nil if the gang ended by itself, or if the
-// run had to end anyway.
+// launch runs the gang at its place and then releases the place. lost says why the gang was ended early: the gang lost
+// its lease, the guard has ended it, or the controller died. lost is nil if the gang ended by itself, or if the run had
+// to end anyway.
 func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, e *end, lost error) {
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)

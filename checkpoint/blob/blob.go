@@ -26,8 +26,7 @@ type Seen struct {
 	// Doubt is why gangrun uses the checkpoint only if there is no better one. It is empty if there is no
 	// doubt.
 	Doubt string
-	// WeightsOnly is true if Doubt is that the checkpoint has only weights, without the
-	// state of the optimizer and the like.
+	// WeightsOnly is true if Doubt says that the checkpoint has only weights: the state of the optimizer is missing.
 	WeightsOnly bool
 	// Numbers has the findings about numbers of tensors.
 	Numbers Numbers

@@ -28,8 +28,8 @@ func TestImageFaults(t *testing.T) {
 		"containerd is killed and started again":     {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
 		"containerd is killed":                       {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
 		"the controller is killed":                   {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
-		// The agent raises the oom_score_adj of each rank, so that the kernel kills a rank before the agent. Rank 1 waits
-		// until the agent has done that. Otherwise the kernel would kill rank 0 first.
+		// The agent raises the oom_score_adj of each rank, so that the kernel kills a rank before the agent. Rank 1
+		// waits until the agent has done that. Otherwise the kernel would kill rank 0 first.
 		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c",
 			"test $RANK = 1 || exec sleep 1000; until read adj < /proc/self/oom_score_adj && test $adj = 1000; do :; done; exec dd if=/dev/zero of=/dev/null bs=400M count=1"},
 			code: 137, cause: "cpu-oom oom-killer 1"},

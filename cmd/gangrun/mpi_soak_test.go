@@ -18,7 +18,7 @@ func TestSoakMPISignals(t *testing.T) { mpiSignals(t, "hang-preinit", "hang-barr
 // TestSoakMPIHosts starts gangs of many ranks.
 func TestSoakMPIHosts(t *testing.T) { mpiHosts(t, false, 2, 5, 16, 64) }
 
-// TestSoakMPILeaks runs rounds of COUNT gangs of each flavour, most of them good.
+// TestSoakMPILeaks checks with COUNT gangs in a row that no memory leaks, for each flavour. Most of the gangs end well.
 func TestSoakMPILeaks(t *testing.T) {
 	good := slices.Repeat(mpiGangs[:1], len(mpiGangs))
 	mpiLeaks(t, slices.Concat(mpiGangs, good), int(testseed.Number(t, "COUNT", 1000)))

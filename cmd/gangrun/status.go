@@ -62,7 +62,7 @@ func statusCommand() *cli.Command {
 	}
 }
 
-// noteController tells what the user can do if the controller of a run is gone.
+// noteController prints a note and a hint to standard error if the controller of a run is gone.
 func noteController(c *cli.Context, run home.Run, report runreport.Report) {
 	if report.State == job.StateLost {
 		controller.NoteLost(c.App.ErrWriter, run)

@@ -125,9 +125,9 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer. It returns when the lease of a gang is lost. The request names the gang's place
-// in the queue (turn). Only a controller that has taken the run over does not know the place, and leaves it out. Then the
-// request is about the lease of the gang that this controller has adopted.
+// LeaseLost implements wire.AgentServer. It returns when the lease of a gang is lost. The request names the gang's
+// place in the queue (turn). Only a controller that has taken the run over does not know the place, and leaves it out.
+// Then the request is about the lease of the gang that this controller has adopted.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

@@ -1,5 +1,5 @@
-// Package record reads the files of a run: its journal, from which it computes the report, and the latest figures of its
-// ranks.
+// Package record reads the files of a run: its journal, from which it computes the report, and the latest figures of
+// its ranks.
 package record
 
 import (

@@ -183,7 +183,7 @@ func (l *Live) eventLines(e job.Event) []string {
 	case job.KindStop:
 		switch {
 		case e.Attempt == 0:
-		case e.Stop == job.StopOrder && e.Order != nil && e.Order.Signal != 0:
+		case e.Stop == job.StopOrder && e.Order != nil && e.Order.Signal != 0 && e.Order.By == "":
 			return []string{"ending the gang: " + e.Text + "; a second signal ends it at once"}
 		default:
 			return []string{"ending the gang: " + e.Text}

@@ -30,9 +30,9 @@ type Column struct {
 	Odd vitals.Oddity
 	// Left aligns the column to the left.
 	Left bool
-	// Order says which columns are left out: those with the highest Order first. A column with the Order 0 is never left
-	// out. "gangrun top" leaves out as many as the screen demands. "gangrun status" leaves out those above statusOrder,
-	// except POWER.
+	// Order says which columns are left out: those with the highest Order first. A column with the Order 0 is never
+	// left out. "gangrun top" leaves out as many as the screen demands. "gangrun status" leaves out those above
+	// statusOrder, except POWER.
 	Order int
 }
 

@@ -196,8 +196,8 @@ func (a *Agent) askClock(ctx context.Context) {
 // watchEvery is how often watch checks the silence of an agent.
 const watchEvery = 100 * time.Millisecond
 
-// watch decides that an agent is lost if it has been silent for longer than limit. Then all calls to the agent fail, and
-// the caller of a call learns from the error that the host is lost.
+// watch decides that an agent is lost if it has been silent for longer than limit. It then closes the connection, so
+// that every call to the agent returns an error. From that error, the launcher learns that the host is lost.
 func (a *Agent) watch(limit time.Duration) {
 	a.contact.silence.Since(time.Now()) // silence counts from here, even without any earlier contact
 	tick := time.NewTicker(watchEvery)

@@ -21,8 +21,8 @@ type Link struct {
 	Local bool
 	// Own is true if the user has listed this machine itself as a host. It is false for a simulated host.
 	Own bool
-	// Heard returns the time of the last contact with the agent. It is nil on this machine, where
-	// an agent need not be watched for silence, because Conn breaks as soon as the agent ends.
+	// Heard returns the time of the last contact with the agent. It is nil for an agent on this machine: Conn breaks
+	// as soon as that agent ends, so gangrun need not watch for silence.
 	Heard func() time.Time
 	// Trouble returns why the agent cannot be reached at present. It returns nil if the agent
 	// can be reached or the reason is unknown. The field Trouble is nil if Heard is nil.

@@ -26,10 +26,10 @@ type Link struct {
 
 // Releasable returns the ranks that can be released from a barrier before all others have arrived. Such a rank waits in
 // the barrier while another rank waits for an answer from it, and no new request can arrive over any of its
-// connections. There are two cases in which no new request can arrive over a connection. In the first case, the last
-// request has arrived, which is the one to close the connection. If a rank in MPI_Finalize has not read a request, it
-// is this one. In the second case, the rank at the other end is known and blocked: it is in the barrier itself, or
-// waits for an answer from a rank in the barrier.
+// connections. There are two cases in which no new request can arrive over a connection. In the first case, the rank
+// at the other end has sent its request to close the connection; after that, it sends no other. A request that a rank
+// in the barrier has not read is such a request. In the second case, the rank at the other end is known and blocked: it
+// is in the barrier itself, or waits for an answer from a rank in the barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

@@ -40,11 +40,11 @@ const (
 // If an attempt failed to load its checkpoint, Avoided says from which checkpoints the next attempt may start.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
-// between, the failure is deterministic: there is no restart, whatever the action is. This does not apply after
-// job.Preempted.
+// between, the failure is deterministic, and Decide allows no restart, whatever the action is. A preemption is
+// never deterministic.
 //
-// An attempt may have failed to load its checkpoint. The first restart after that from an earlier checkpoint is bound
-// only by the first limit.
+// If an attempt may have failed to load its checkpoint, only the first limit applies to the first restart from an
+// earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int

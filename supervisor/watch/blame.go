@@ -12,7 +12,7 @@ import (
 // suspected ranks have not called a collective in which others wait, or have called another one.
 const recorded = 0.97
 
-// lastLiving is the confidence that the last rank that has not ended is the one that holds up the gang.
+// lastLiving is the confidence that a rank holds up the gang if it is the only rank that has not ended.
 const lastLiving = 0.97
 
 // about returns the first problem with a collective in which one of the ranks is missing or differs.

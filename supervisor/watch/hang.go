@@ -184,16 +184,16 @@ func Words(h job.HangReport, now time.Time) string {
 			missing = append(missing, names[s])
 		}
 	}
-	long := now.Sub(h.Since).Round(time.Second)
-	if len(missing) == 0 && len(h.Ranks) > 0 { // the others go on
-		return fmt.Sprintf("no progress of %s for %s", text.Ranks(h.Ranks), long)
+	what, step := text.And(missing), h.Step
+	if len(missing) == 0 { // no rank has made a step yet, or the step is that of ranks that go on
+		what, step = "no progress", -1
+		if len(h.Ranks) > 0 {
+			what += " of " + text.Ranks(h.Ranks)
+		}
 	}
-	if len(missing) == 0 {
-		missing = []string{"no progress"}
-	}
-	said := fmt.Sprintf("%s for %s", text.And(missing), long)
-	if h.Step >= 0 {
-		said += fmt.Sprintf(" at step %d", h.Step)
+	said := fmt.Sprintf("%s for %s", what, now.Sub(h.Since).Round(time.Second))
+	if step >= 0 {
+		said += fmt.Sprintf(" at step %d", step)
 	}
 	return said
 }

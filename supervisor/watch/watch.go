@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Watch decides whether a gang hangs. It counts only the time during which pulses of
-// all hosts arrive. So the time during which a host or gangrun itself is suspended does not count.
+// Watch decides whether a gang hangs. It counts only the time during which it gets pulses from every
+// host. So the time during which a host or gangrun itself is suspended does not count.
 type Watch struct {
 	timeout time.Duration
 	learnt  Learnt

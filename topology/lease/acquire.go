@@ -35,7 +35,7 @@ const (
 // no request that plan returns may have a Take. In later calls, the argument has the last answer of each
 // member. A request without a Take only keeps the ticket.
 //
-// Acquire sends the requests to the members. If at least one of them has a Take, and all that have one are granted,
+// Acquire sends the requests to the members. If a request has a Take, and every request with a Take is granted,
 // Acquire returns the grants. For a request without a Take, the grant is zero. Otherwise Acquire releases the grants,
 // waits until something changes on any member, and calls plan again. It also calls plan again every few seconds, so
 // that plan can ask for less as time passes. plan also returns a time, next. If next is not zero, Acquire calls plan at

@@ -1,8 +1,7 @@
-// Package lease lets at most one gang hold a GPU at a time, among the gangs of all users of a
-// machine. It serves waiting gangs in the order in which they came. There is no daemon. Kernel
-// file locks decide who holds a GPU. The kernel releases these locks when the last process
-// that has the file open ends for any reason. An agent passes its files to its watchdog (see Held.Descriptors), which
-// ends after the ranks.
+// Package lease lets at most one gang hold a GPU at a time, among the gangs of all users of a machine. It serves
+// waiting gangs in the order in which they came. There is no daemon. Kernel file locks decide who holds a GPU. The
+// kernel releases these locks when the last process that has the file open ends for any reason. An agent passes its
+// files to its watchdog (see Held.Descriptors), which ends after the ranks.
 //
 // # Files
 //
@@ -42,9 +41,9 @@
 //  1. nobody holds any GPU of the request's Take, and
 //  2. the grant takes nothing from an older ticket. To test this, every older ticket, the
 //     oldest first, claims up to Count idle GPUs of its Devices. A claim may move to another
-//     GPU so that a younger ticket can claim more. The claims are computed twice: as if the grant
-//     were refused, and as if it were made. The request is refused if a ticket claims fewer
-//     GPUs the second time.
+//     GPU so that a younger ticket can claim more. The claims are computed twice: for the case
+//     that the request is refused, and for the case that it is granted. The request is refused
+//     if an older ticket can claim fewer GPUs in the second case.
 //
 // The second condition has an exception for a request with a time limit. An older ticket may
 // get less if the gang of the request ends before the earliest time at which the gang of that

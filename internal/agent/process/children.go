@@ -114,9 +114,10 @@ func (c *Children) Batch(f func(Starter)) bool {
 	}
 }
 
-// holdOffGC turns the garbage collector off and waits until it is idle. restore turns it on again. While
-// syscall.ForkExec runs, its thread cannot be stopped until the kernel has executed the program. A collection that must
-// stop all threads would wait for that one, and so a program that hangs in exec would stop the whole agent.
+// holdOffGC turns the garbage collector off and waits until it is idle. restore turns it on again. A collection stops
+// all threads for a moment. The thread that calls syscall.ForkExec cannot be stopped before the kernel has executed the
+// program. If exec hangs, a collection waits for this thread while all other threads are stopped: the whole agent
+// hangs.
 func holdOffGC() (restore func()) {
 	var stats runtime.MemStats
 	percent := debug.SetGCPercent(-1) // returns when the running collection has marked the heap

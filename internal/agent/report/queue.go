@@ -75,9 +75,9 @@ func (r *Queue) Add(edit func(*wire.GangReply)) {
 // errTakenOver is the error of Send when another Send has begun.
 var errTakenOver = errors.New("another controller has taken over")
 
-// Send sends the reports to stream. It begins with the reports that an earlier controller
-// was sent but may not have received (see Keep). It returns when it has sent the
-// report of Done, when sending fails, when ctx ends, or when another call of Send begins.
+// Send sends the reports to stream. It begins with the reports that an earlier controller was sent but may not have
+// received (see Keep). It returns when it has sent the report of Done, when sending fails, when ctx ends, or when
+// another call of Send begins.
 func (r *Queue) Send(ctx context.Context, stream interface{ Send(*wire.GangReply) error }) error {
 	r.mu.Lock()
 	r.turn++

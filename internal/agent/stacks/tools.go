@@ -155,8 +155,8 @@ func (c *Collector) native(ctx context.Context, p *proc, found map[job.StackTool
 
 // goOn makes a process continue that a failed tool may have stopped. The process must have been running before. goOn
 // does not look whether the process is stopped, because the kernel stops a process some time after the signal. SIGCONT
-// also cancels a stop that is about to happen, and does nothing to a process that is not stopped and that has no handler
-// for SIGCONT.
+// also cancels a stop that is about to happen, and does nothing to a process that is not stopped and that has no
+// handler for SIGCONT.
 func (p *proc) goOn() {
 	if p.same() {
 		_ = unix.Kill(p.pid, unix.SIGCONT)

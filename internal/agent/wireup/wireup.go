@@ -1,8 +1,8 @@
-// Package wireup has what all wire-ups have in common. A wire-up is a way in which ranks find each other.
-// Package wireup reports to the controller how far the ranks of this host have come with their wire-up, which ranks
-// have called MPI_Abort, and which are silent singletons. Silent singletons are ranks that each run as rank 0 of 1
-// because they did not find the others. Each wire-up for an MPI library is a package in a
-// directory of this one. The type None is the wire-up of ranks that find each other without gangrun's help.
+// Package wireup has what all wire-ups have in common. A wire-up is a way in which ranks find each other. Package
+// wireup reports to the controller how far the ranks of this host have come with their wire-up, which ranks have called
+// MPI_Abort, and which are silent singletons. Silent singletons are ranks that each run as rank 0 of 1 because they did
+// not find the others. Each wire-up for an MPI library is a package in a directory of this one. The type None is the
+// wire-up of ranks that find each other without gangrun's help.
 package wireup
 
 import (

@@ -182,7 +182,7 @@ Losses rise and stay high in many runs that are in order: when the task changes 
 
 A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
-Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours that the run still needs until its planned end. For ` + "`slower`" + `, the number is that of the GPU-hours that the lower throughput costs until then. The numbers are missing if the duration of the steps or the number of planned steps is not known.
+Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours that the run still needs until its planned end. Without GPUs, each rank counts as a GPU. For ` + "`slower`" + `, the number is that of the GPU-hours that the lower throughput costs until then. The numbers are missing if the duration of the steps or the number of planned steps is not known.
 `
 
 const corpusText = `

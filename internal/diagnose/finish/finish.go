@@ -119,7 +119,8 @@ const maxForm = 160
 
 // AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done.
 // number is the number of a line in file, and rank is the rank that printed the line. If that rank had already printed
-// these words before the line, AllEndWell returns false. If rank is -1, this applies to every rank.
+// these words before the line, AllEndWell returns false. If rank is -1, it returns false if any rank had printed them
+// before.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false

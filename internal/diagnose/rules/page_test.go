@@ -75,7 +75,8 @@ Several limits hold. They count only the restarts since the last attempt that ma
   progress, gangrun does not restart the job. This limit does not apply to ´preempted´.
 
 If [a checkpoint cannot be loaded](checkpoints.md#when-a-checkpoint-cannot-be-loaded), gangrun may restart the job
-from an earlier checkpoint. The first such restart without progress is limited only by ´--retries´. The restarts after [a divergence](curves.md#going-back-after-a-divergence) have a limit of their own.
+from an earlier checkpoint. Only ´--retries´ limits the first such restart without progress. The restarts after
+[a divergence](curves.md#going-back-after-a-divergence) have a limit of their own.
 `
 
 // Document writes docs/categories.md: every category with its fault, default
