@@ -132,7 +132,7 @@ exec gangrun run -n 2 --preflight off --mpi none --requeue 3 --orphan-grace 5s -
 	t.Run("kernel ECC", func(t *testing.T) {
 		t.Parallel()
 		b := b.part(t)
-		id := b.submit(`exec gangrun run -n 2 --preflight off --mpi none --retries 0 --requeue 3 -- bash -c 'hostname > host-$RANK.$SLURM_RESTART_COUNT
+		id := b.submit(`exec gangrun run -n 2 --preflight off --mpi none --retries 0 --requeue 3 -- bash -c 'hostname > new-$RANK && mv new-$RANK host-$RANK.$SLURM_RESTART_COUNT # the test reads it at once
 [[ $RANK = 1 && ! -e failed ]] || exit 0
 until [[ -e fail ]]; do sleep 0.1; done; touch failed; exit 1'`, "-N2", "-c1", "-x", "h[1-10]")
 		b.awaitFile(t, id, "host-1.")

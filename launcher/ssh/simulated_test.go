@@ -137,7 +137,7 @@ func TestHurryWithSilentHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await("that h2 is silent", func() bool { return strings.Contains(r.said.String(), "h2 is silent") })
-	for _, again := range []string{"told to end the gang", "told to end the gang at once"} {
+	for _, again := range []string{"ending the gang: cancelled by SIGTERM", "told to end the gang at once"} {
 		if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
 /* A training of which the loss no longer falls. argv[1] says what it does when it is asked for a checkpoint: it writes one
-   and goes on (saves), writes one and exits (quits), or does nothing and ignores SIGTERM, too (ignores). */
+   and goes on (saves), writes one and exits (quits), or does nothing, and does not end at SIGTERM, either (ignores). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +10,15 @@
 static volatile sig_atomic_t signalled;
 
 static void asked(int sig) { signalled = 1; (void)sig; }
+
+/* After SIGTERM, a rank that ignores it sends nothing any more. Otherwise SIGPIPE could end it when it sends something to
+   a rank that was killed a moment earlier. */
+static void hold(int sig)
+{
+	(void)sig;
+	for (;;)
+		pause();
+}
 
 static void save(int step)
 {
@@ -27,7 +36,7 @@ int main(int argc, char **argv)
 	int rank, done = 0;
 	const char *file = getenv("GANGRUN_STOP_FILE"), *how = argc > 1 ? argv[1] : "";
 	if (!strcmp(how, "ignores"))
-		signal(SIGTERM, SIG_IGN);
+		signal(SIGTERM, hold);
 	else
 		signal(SIGUSR1, asked);
 	MPI_Init(&argc, &argv);
