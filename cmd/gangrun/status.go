@@ -46,7 +46,7 @@ func statusCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			status := view.NewStatus(run, report, events, life, time.Now())
+			status := view.NewStatus(run, report, events, life)
 			if asJSON {
 				return view.JSON(c.App.Writer, status)
 			}

@@ -65,7 +65,7 @@ func dataOf(ranks int) Data {
 	for range 12 {
 		add(job.Event{Kind: job.KindNote, Text: strings.Repeat("a long note ", 30)})
 	}
-	d := Data{Status: follower.Status("", &v, now), News: follower.News(), At: now}
+	d := Data{Status: follower.Status("", &v), News: follower.News(), At: now}
 	d.Hosts, d.GPUs = follower.Places()
 	return d
 }

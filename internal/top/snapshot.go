@@ -26,7 +26,7 @@ func Read(run home.Run, now time.Time) (Data, error) {
 	for _, e := range events {
 		f.Add(e)
 	}
-	d := Data{Status: f.Status(report.State, life, now), News: f.News(), At: now}
+	d := Data{Status: f.Status(report.State, life), News: f.News(), At: now}
 	d.Hosts, d.GPUs = f.Places()
 	return d, nil
 }

@@ -103,7 +103,7 @@ func (s *source) check() {
 func (s *source) Data(now time.Time) Data {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := Data{Status: s.follower.Status(s.state, s.life, now), News: s.follower.News(), At: now, Trouble: s.trouble}
+	d := Data{Status: s.follower.Status(s.state, s.life), News: s.follower.News(), At: now, Trouble: s.trouble}
 	d.Hosts, d.GPUs = s.follower.Places()
 	if d.Trouble == "" && d.Gang != nil {
 		// The clock of the controller's machine may differ from that of this machine.

@@ -113,8 +113,8 @@ func (s Status) lifeLine(now time.Time) string {
 		words = append(words, "unusual: "+text.Ranks(s.Gang.Odd))
 	}
 	line := strings.Join(words, ", ")
-	if s.stale {
-		line += fmt.Sprintf("; these figures are %s old", Short(now.Sub(*s.VitalsAt)))
+	if age := now.Sub(*s.VitalsAt); age >= 2*time.Second {
+		line += fmt.Sprintf("; measured %s ago", Short(age))
 	}
 	return line
 }

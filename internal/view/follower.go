@@ -68,10 +68,10 @@ func (f *Follower) News() []News { return slices.Clone(f.news) }
 // Status returns the status of the run after the events so far. If state is not empty and the run has not
 // ended, the status has state as the state of the run. The caller passes a state, for instance, if the
 // controller is gone. v may be nil.
-func (f *Follower) Status(state job.State, v *vitals.Vitals, now time.Time) Status {
+func (f *Follower) Status(state job.State, v *vitals.Vitals) Status {
 	r := f.live.Report()
 	if state != "" && !r.State.Final() {
 		r.State = state
 	}
-	return newStatus(f.live.Run, r, f.ranks.now(r), v, now)
+	return newStatus(f.live.Run, r, f.ranks.now(r), v)
 }

@@ -97,7 +97,7 @@ func (r RankStatus) Doing() string {
 
 // LastStep returns the last step of the rank, or -1 if the rank has reported none.
 func (r RankStatus) LastStep() int64 {
-	if r.Vitals != nil && r.Vitals.Progress != nil {
+	if !r.behind && r.Vitals != nil && r.Vitals.Progress != nil {
 		return r.Vitals.Step()
 	}
 	return r.Step
@@ -112,7 +112,7 @@ func (r RankStatus) process() int {
 
 func (r RankStatus) loss() string {
 	loss, is := r.Loss, r.LossIs
-	if r.Vitals != nil && r.Vitals.Progress != nil && r.Vitals.Progress.HasLoss() {
+	if !r.behind && r.Vitals != nil && r.Vitals.Progress != nil && r.Vitals.Progress.HasLoss() {
 		loss, is = r.Vitals.Progress.Loss, r.Vitals.Progress.LossIs
 	}
 	switch {

@@ -79,7 +79,7 @@ func TestStatusTable(t *testing.T) {
 			p.GPU = &job.GPUPulse{Utilization: 93, Power: 610}
 		}
 	})
-	status := NewStatus(home.Run{ID: "r"}, runreport.Fold(events), events, v, begun.Add(time.Minute))
+	status := NewStatus(home.Run{ID: "r"}, runreport.Fold(events), events, v)
 	const want = ` 1m
 gang     step 60 of 1000, 60/min, 15m40s left, CPU 300%, RSS 12G, unusual: ranks 1-2
 RANK  HOST  PID  STATE    STEP  /MIN  LOSS  IDLE  SILENT  CPU   RSS   GPU  POWER
@@ -89,6 +89,21 @@ RANK  HOST  PID  STATE    STEP  /MIN  LOSS  IDLE  SILENT  CPU   RSS   GPU  POWER
 3     h1    203  running  60    60    0.25  0s    0s      100%  3.0G  93%  610W`
 	if got := textOf(t, status, false); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestNewestStep: the table shows the step in the journal if it is newer than the figures of the rank.
+func TestNewestStep(t *testing.T) {
+	events := placed(2)
+	for rank, after := range []time.Duration{61 * time.Second, 30 * time.Second} {
+		loss := 0.125
+		events = append(events, job.Event{Time: begun.Add(after), Kind: job.KindProgress, Attempt: 1, Rank: rank, Progress: &job.Progress{Step: int64(after.Seconds()), Epoch: -1, Loss: &loss}})
+	}
+	s := NewStatus(home.Run{}, runreport.Fold(events), events, lifeOf(2, func(*job.Pulse) {}))
+	for rank, want := range []string{"61 0.125", "60 0.25"} {
+		if got := fmt.Sprint(s.Now[rank].LastStep(), " ", s.Now[rank].loss()); got != want {
+			t.Errorf("rank %d: got step and loss %s, want %s", rank, got, want)
+		}
 	}
 }
 
@@ -103,7 +118,7 @@ func TestStatusOfLargeGang(t *testing.T) {
 			p.RSS *= 10
 		}
 	})
-	status := NewStatus(home.Run{ID: "r"}, runreport.Fold(events), events, v, begun.Add(time.Minute))
+	status := NewStatus(home.Run{ID: "r"}, runreport.Fold(events), events, v)
 	got := textOf(t, status, false)
 	lines := strings.Split(got, "\n")
 	if len(lines) != 3+mostRanks+1 || !strings.HasPrefix(lines[3], "300 ") || !strings.HasPrefix(lines[4], "400 ") {
@@ -135,7 +150,7 @@ func TestNoVitals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := append(placed(2), c.then...)
-			s := NewStatus(home.Run{}, runreport.Fold(events), events, c.v, begun.Add(time.Minute))
+			s := NewStatus(home.Run{}, runreport.Fold(events), events, c.v)
 			for rank, want := range c.want {
 				if got := s.Now[rank].Vitals != nil; got != want {
 					t.Errorf("rank %d has vitals: %v", rank, got)
@@ -147,8 +162,8 @@ func TestNoVitals(t *testing.T) {
 		})
 	}
 	events := placed(2)
-	old := NewStatus(home.Run{}, runreport.Fold(events), events, v, begun.Add(3*time.Minute))
-	if got := old.lifeLine(begun.Add(3 * time.Minute)); !strings.HasSuffix(got, "; these figures are 2m00s old") {
+	old := NewStatus(home.Run{}, runreport.Fold(events), events, v)
+	if got := old.lifeLine(begun.Add(3 * time.Minute)); !strings.HasSuffix(got, "; measured 2m00s ago") {
 		t.Errorf("old figures: %q", got)
 	}
 }
@@ -218,11 +233,11 @@ func TestFollower(t *testing.T) {
 	if got := strings.Join(said, "; "); got != "warning: nostep; warning: rank 1 is slow; hint: look" {
 		t.Errorf("news: %q", got)
 	}
-	s := f.Status(job.StateLost, lifeOf(16, func(*job.Pulse) {}), begun)
+	s := f.Status(job.StateLost, lifeOf(16, func(*job.Pulse) {}))
 	if s.State != job.StateLost || s.Gang != nil || s.Now[0].State != "lost" || s.Now[2].State != "exited" || s.Last().Hang == nil || len(s.Last().Stragglers) != 1 {
 		t.Errorf("lost: %+v", s)
 	}
-	if s = f.Status("", nil, begun); s.State != job.StateRunning || s.Now[0].State != "running" || s.Now[2].Concern() != 2 {
+	if s = f.Status("", nil); s.State != job.StateRunning || s.Now[0].State != "running" || s.Now[2].Concern() != 2 {
 		t.Errorf("running: %+v", s.Now)
 	}
 	for range 3 * mostNews {

@@ -22,8 +22,6 @@ type Status struct {
 	// gang runs.
 	Gang     *vitals.Gang `json:"gang,omitempty"`
 	VitalsAt *time.Time   `json:"vitals_at,omitempty"`
-
-	stale bool // the figures should have been replaced long ago
 }
 
 // RankStatus is the state of one rank of the latest attempt.
@@ -44,24 +42,28 @@ type RankStatus struct {
 	Exit   *job.Exit `json:"exit,omitempty"`
 	// Vitals are the rank's figures. They are nil if the rank has ended, or if gangrun knows none.
 	Vitals *vitals.Rank `json:"vitals,omitempty"`
+
+	stepped time.Time // when Step was recorded
+	behind  bool      // Step and Loss are newer than Vitals
 }
 
 // NewStatus returns the status of a run. It computes the status from the report, the events, and v, the figures
 // of the gang. v may be nil.
-func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
-	return newStatus(run, report, ranksNow(report, events), v, now)
+func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals) Status {
+	return newStatus(run, report, ranksNow(report, events), v)
 }
 
-func newStatus(run home.Run, report runreport.Report, ranks []RankStatus, v *vitals.Vitals, now time.Time) Status {
+func newStatus(run home.Run, report runreport.Report, ranks []RankStatus, v *vitals.Vitals) Status {
 	s := Status{Report: report, Dir: run.Dir, Now: ranks}
 	last := report.Last()
 	if v == nil || last == nil || v.Attempt != last.Number || last.Ended != nil || report.State.Final() {
 		return s
 	}
-	s.Gang, s.VitalsAt, s.stale = &v.Gang, &v.At, v.Old(now)
+	s.Gang, s.VitalsAt = &v.Gang, &v.At
 	for i := range s.Now {
 		if r := &s.Now[i]; r.Exit == nil {
 			r.Vitals = v.Of(r.Rank)
+			r.behind = r.Vitals != nil && r.stepped.After(v.At.Add(-time.Duration(r.Vitals.Age)))
 		}
 	}
 	return s
@@ -121,6 +123,7 @@ func (f *ranksFolder) add(e job.Event) {
 	case job.KindProgress:
 		if p := e.Progress; p != nil {
 			s := at(e.Rank)
+			s.stepped = e.Time
 			if s.Step = p.At(); p.HasLoss() {
 				s.Loss, s.LossIs = p.Loss, p.LossIs
 			}

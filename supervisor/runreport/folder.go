@@ -53,7 +53,10 @@ func (f *Folder) Add(e job.Event) {
 		if waits && f.waits > 0 { // the note replaces the earlier note about the same wait
 			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
 		}
-		if r.Notes = append(r.Notes, e.Text); waits {
+		if waits || !slices.Contains(r.Notes, e.Text) { // attempts may give the same note
+			r.Notes = append(r.Notes, e.Text)
+		}
+		if waits {
 			f.waits = len(r.Notes)
 		}
 	case job.KindEnded:

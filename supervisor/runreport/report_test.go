@@ -52,6 +52,21 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestSameNote: a note that two attempts give is reported once, and a note about a wait replaces the note before.
+func TestSameNote(t *testing.T) {
+	var events []job.Event
+	for _, text := range []string{"skipped a", "waiting 1", "waiting 2", "skipped b", "skipped a", "skipped b"} {
+		e := job.Event{Kind: job.KindNote, Text: text}
+		if strings.HasPrefix(text, "waiting") {
+			e.State = job.StateWaiting
+		}
+		events = append(events, e)
+	}
+	if got := strings.Join(Fold(events).Notes, ", "); got != "skipped a, waiting 2, skipped b" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestLossThatIsNotFinite: a loss that is not finite is reported until the same rank prints a finite one.
 func TestLossThatIsNotFinite(t *testing.T) {
 	var f Folder
