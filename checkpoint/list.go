@@ -18,7 +18,7 @@ type Listed struct {
 	job.Checkpoint
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why,omitempty"`
-	// Newest is true if a job would resume from this checkpoint.
+	// Newest is true if a new run with --resume would start from this checkpoint.
 	Newest bool `json:"newest,omitempty"`
 	// NamedBy is the name of a file or link that is beside the checkpoint and names it as the last checkpoint.
 	// It is empty if there is no such file or link.

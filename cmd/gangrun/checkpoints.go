@@ -29,8 +29,7 @@ func checkpointsCommand() *cli.Command {
 		Usage:     "list and verify the checkpoints of a directory, and remove old ones",
 		ArgsUsage: "[OPTIONS] [DIRECTORY|RUN]",
 		Description: "RUN is an ID or the beginning of one, and stands for its checkpoint directory; last, or nothing, is\n" +
-			"the newest run. An asterisk marks the checkpoint from which a new run with --resume, or a\n" +
-			"retry, would resume.\n" +
+			"the newest run. An asterisk marks the checkpoint from which a new run with --resume would start.\n" +
 			"The exit code is 0 if there is a good checkpoint, and 1 if there is none.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deep", Usage: "look for NaN and Inf in the tensors, too"},
