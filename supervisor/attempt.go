@@ -57,11 +57,11 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 			last.Spoilt = l.spoilt(ctx, earlier, curve.Verdict)
 		}
 	}
+	if l.adopted.known == nil {
+		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause}) // before the search, which may take long
+	}
 	l.lookAgain(ctx, number, append(slices.Clip(earlier), last))
 	last.Saved, last.Next = l.resume.best, l.resume.newest
-	if l.adopted.known == nil {
-		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
-	}
 	l.avoid.lost = lostHosts(outcome)
 	l.past = append(l.past, last)
 	for _, u := range outcome.Unreaped {
@@ -313,6 +313,9 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Activity: l.activity(), Command: l.spec.Command})
 	if len(o.AgentsEnded) > 0 && ok && l.adopted.known == nil {
 		c.Text = left.Text // gangrun had no rank to end there
+	}
+	if c.Category == "" && ended == job.EndedNot && l.adopted.stopping && !failedByItself(o) {
+		c = controllerGone("gangrun was ending the gang when the controller died, and its reason is not known")
 	}
 	if c.Retry == "" {
 		c.Retry = retry.CategoryOf(c).Action()

@@ -113,11 +113,14 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 		{"stop, and the ranks exit when they have saved", quits(long), cancel, 1, 4200 * time.Millisecond, job.StateCancelled, 143},
 		{"stop, and the ranks do not answer", gang{launch: time.Second, life: time.Hour}, cancel, 1, 35 * time.Second, job.StateCancelled, 143},
 		{"stop, and they cannot be asked", long, func(w *world) { cancel(w); w.launcher.asked.err = syscall.EIO }, 1, 5 * time.Second, job.StateCancelled, 143},
-		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40100 * time.Millisecond, job.StateCancelled, 143},
+		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40 * time.Second, job.StateCancelled, 143},
 		{"time limit", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 1, 14500 * time.Millisecond, job.StateFailed, 124},
 		{"time limit, and the ranks exit when they have saved", quits(long), func(w *world) {
 			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume = job.Duration(time.Minute), job.ExitVerdict, true
 		}, 1, 4200 * time.Millisecond, job.StateFailed, 75},
+		{"time limit, and it takes long to verify a checkpoint", long, func(w *world) {
+			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume, w.checkpoints.wait = job.Duration(time.Minute), job.ExitVerdict, true, 12*time.Second
+		}, 1, 36500 * time.Millisecond, job.StateFailed, 75},
 		{"preemption", long, func(w *world) { cancel(w); w.supervisor.Batch = func() job.Ended { return job.EndedPreempted } }, 1, 14500 * time.Millisecond, job.StateFailed, 75},
 		{"plateau", saves(shows(judge.Plateau)), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},
 		{"plateau, and the ranks exit when they have saved", quits(saves(shows(judge.Plateau))), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},

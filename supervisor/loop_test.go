@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 			story: "created waiting placed launching attempt running outcome succeed succeeded", state: job.StateSucceeded,
 			reason: "every rank ended well", took: 14 * time.Second}},
 		{"killed, resumed, success", []gang{killed.saving(5), works()}, func(w *world) { w.spec.CheckpointDir = "/ckpt" }, want{
-			story: begin + attempt + "checkpoint killed " + retry + "running outcome succeed succeeded",
+			story: begin + attempt + "killed checkpoint " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well", resumes: []string{"/ckpt/step-5"},
 			took: 2*time.Second + 2*14*time.Second + time.Second}},
 		{"never", []gang{dies(exited(0, 1), job.ImportError, -1)}, nil, want{
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 			story: begin + attempt + "killed " + retry + attempt + "killed " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well"}},
 		{"checkpoints are progress", []gang{killed.saving(5), killed.saving(6), works()}, func(w *world) { w.spec.CheckpointDir = "/ckpt" }, want{
-			story: begin + attempt + "checkpoint killed " + retry + attempt + "checkpoint killed " + retry + "running outcome succeed succeeded",
+			story: begin + attempt + "killed checkpoint " + retry + attempt + "killed checkpoint " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well", resumes: []string{"/ckpt/step-5", "/ckpt/step-6"}}},
 		{"a checkpoint lost and saved again is no progress", []gang{killed.saving(5), dies(signalled(1, 9), job.Killed, 6).saving(4), killed.saving(5)},
 			func(w *world) {
@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 				w.spec.Policy = map[job.Category]job.Action{job.Killed: job.RetryAgain}
 				w.spec.Retries = 2
 			}, want{
-				story: begin + attempt + "checkpoint killed " + retry + attempt + "killed " + retry + attempt + "killed stop failed",
+				story: begin + attempt + "killed checkpoint " + retry + attempt + "killed " + retry + attempt + "killed stop failed",
 				state: job.StateFailed, code: 137, reason: "2 restarts without progress are spent", resumes: []string{"/ckpt/step-5", "/ckpt/step-4"}}},
 		{"budget spent", []gang{network, network, network}, func(w *world) { w.spec.Retries = 2 }, want{
 			story: begin + attempt + "network-error " + retry + attempt + "network-error " + retry + attempt + "network-error stop failed",

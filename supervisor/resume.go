@@ -13,14 +13,13 @@ import (
 	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// lastLook limits the search for a checkpoint after the run's context has ended. Only the report then needs the
-// result, and the user is waiting.
+// lastLook limits the search for a checkpoint after the run's context has ended: the user, or the batch system, is
+// waiting.
 const lastLook = 5 * time.Second
 
-// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good
-// enough. The search reads all numbers of the checkpoint. As for checkpoints that a running gang writes, 10
-// minutes are enough for some hundred GB.
-const worthLook = 10 * time.Minute
+// searchLimit limits the search for a checkpoint after an attempt. The search may read all numbers of the checkpoint.
+// As for checkpoints that a running gang writes, 10 minutes are enough for some hundred GB.
+const searchLimit = 10 * time.Minute
 
 // resume has what gangrun knows of the checkpoints of a run.
 //
@@ -112,18 +111,22 @@ func (l *loop) lookFirst(ctx context.Context) {
 // directory cannot be read, the next attempt starts from the last checkpoint that was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 	_, worth := earlystop.By(past[len(past)-1].Cause)
-	if worth {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, worthLook, fmt.Errorf("it takes longer than %s", job.Duration(worthLook)))
-		defer cancel()
-	}
-	c, notes, ok := l.lookAvoiding(ctx, past)
-	if r := l.resume.request; !ok && worth && r != nil && r.found != nil {
+	limited, cancel := context.WithTimeoutCause(ctx, searchLimit, fmt.Errorf("it takes longer than %s", job.Duration(searchLimit)))
+	defer cancel()
+	c, notes, ok := l.lookAvoiding(limited, past)
+	if r := l.resume.request; !ok && r != nil && r.found != nil {
 		c, ok = r.found, true
-		notes = append(notes, fmt.Sprintf("%s counts as good: it is complete, but not all of its numbers were looked at", c.Path))
+		why := "it was good when the ranks had written it"
+		if worth {
+			why = "it is complete, but not all of its numbers were looked at"
+		}
+		notes = append(notes, fmt.Sprintf("%s counts as good: %s", c.Path, why))
 	}
 	l.notes(notes)
 	if !ok {
+		if saved := l.lastSave(); ctx.Err() != nil && !worth && retry.Newer(l.resume.best, saved) {
+			l.resume.best = saved // an agent has verified it
+		}
 		return
 	}
 	l.resume.broken = len(notes) > 0
@@ -135,6 +138,16 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 		l.resume.best = c
 		l.emit(job.Event{Kind: job.KindCheckpoint, Attempt: number, Checkpoint: c})
 	}
+}
+
+// lastSave returns the newest good checkpoint that agents have seen the current attempt write; nil if there is none.
+func (l *loop) lastSave() *job.Checkpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := l.folder.Report().Last().Saves.Last(); last != nil {
+		return &last.Checkpoint
+	}
+	return nil
 }
 
 // lookAvoiding is look without the checkpoints that past attempts could not load.

@@ -257,6 +257,35 @@ func TestResumeStopped(t *testing.T) {
 	}
 }
 
+// TestResumeEnding: the controller died while it was ending the gang, without a failed rank. The reason counts, if it is
+// known, and in each case there is another attempt.
+func TestResumeEnding(t *testing.T) {
+	for want, hang := range map[job.Category]*job.HangReport{job.Hang: {Text: "no step for 10m"}, job.HostLost: nil} {
+		whole := newWorld(t, gang{life: time.Hour}, works())
+		whole.placer.lose = 5 * time.Second
+		whole.run(t)
+		past := cut(whole.events, job.KindStop, 1)
+		stop := past[len(past)-1]
+		if hang != nil {
+			past = append(past[:len(past)-1:len(past)-1], job.Event{Kind: job.KindHang, Time: stop.Time, Attempt: 1, Hang: hang, Text: hang.Text}, stop)
+		}
+		for _, ended := range []bool{false, true} { // whether the gang had ended, too
+			all := slices.Clone(past)
+			o := job.Outcome{Exits: []job.Exit{stopped(signalled(0, 15)), stopped(signalled(1, 15))}}
+			if ended {
+				all = append(all, job.Event{Kind: job.KindOutcome, Time: stop.Time, Attempt: 1, Outcome: &o})
+			}
+			w := newWorld(t, gang{exits: o.Exits}, works())
+			w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+			w.resume(t, all, time.Second)
+			first := w.report.Attempts[0]
+			if w.report.State != job.StateSucceeded || len(w.report.Attempts) != 2 || first.Cause.Category != want {
+				t.Errorf("hang %v, ended %t: the run is %s after %d attempts, the first because of %+v", hang, ended, w.report.State, len(w.report.Attempts), first.Cause)
+			}
+		}
+	}
+}
+
 // TestResumeTimeLimit: the time without a controller counts.
 func TestResumeTimeLimit(t *testing.T) {
 	whole := newWorld(t, works())

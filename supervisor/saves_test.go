@@ -48,6 +48,21 @@ func (l *writing) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	})
 }
 
+// TestSaveIsKnown: if there is no time to verify the checkpoints when the run must end, the newest one that an agent has
+// verified counts as saved.
+func TestSaveIsKnown(t *testing.T) {
+	for n, code := range []int{93, 75} {
+		w := newWorld(t, gang{life: time.Hour})
+		w.spec.CheckpointDir, w.spec.Resume, w.spec.ExitCode, w.spec.Timeout = "/ckpt", true, job.ExitVerdict, job.Duration(time.Minute)
+		w.supervisor.Launcher = &writing{fakeLauncher: w.launcher, saves: each10(2 * n)}
+		w.checkpoints.wait = 10 * time.Second
+		w.run(t)
+		if *w.report.ExitCode != code {
+			t.Errorf("with %d checkpoints: exit code %d (%s), want %d\n%s", 2*n, *w.report.ExitCode, w.report.ExitWhy, code, w.notes())
+		}
+	}
+}
+
 // each10 returns good checkpoints that were written every 10 minutes. Each took 4 s, and stopped the training
 // for 2 s.
 func each10(n int) (all []job.SaveReport) {

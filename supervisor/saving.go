@@ -128,13 +128,11 @@ func (l *loop) saveBefore(g *gangEnd) {
 	ctx, skip := context.WithCancelCause(ctx)
 	defer l.follow(ctx, g, skip)()
 	began := time.Now()
-	before, ok := l.newest(ctx)
-	var found []saves.Found
+	before, found, ok := l.present(ctx, min(lastLook, limit/4))
 	var written *job.Checkpoint
 	if ok {
 		g.request.Store(&request{before: before})
 		defer func() { g.request.Store(&request{before, time.Since(began), written}) }()
-		found, ok = l.scan(ctx)
 	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
 		l.note("the ranks could not be asked for a checkpoint: %v", err)
@@ -153,6 +151,24 @@ func (l *loop) saveBefore(g *gangEnd) {
 	default:
 		l.note("no new good checkpoint was found within %s", limit)
 	}
+}
+
+// present returns the newest good checkpoint, and what may be a checkpoint, before the ranks are asked. Because the ranks
+// wait, each of the two looks may take at most brief. If the file system answers, but verifying the newest checkpoint takes
+// longer, present returns the newest one that was known to be good. ok is false if the file system does not answer.
+func (l *loop) present(ctx context.Context, brief time.Duration) (newest *job.Checkpoint, found []saves.Found, ok bool) {
+	looking, cancel := context.WithTimeout(ctx, brief)
+	newest, ok = l.newest(looking)
+	cancel()
+	if !ok {
+		if newest = l.resume.best; retry.Newer(newest, l.lastSave()) {
+			newest = l.lastSave()
+		}
+	}
+	looking, cancel = context.WithTimeout(ctx, brief)
+	defer cancel()
+	found, ok = l.scan(looking)
+	return newest, found, ok
 }
 
 // awaited returns a good checkpoint that has been written since before was the newest and these were found, when nothing

@@ -53,6 +53,7 @@ type ordered struct {
 	cancelled bool              // the earlier controller was ending the run
 	order     *job.Order        // why the run was being ended; nil in records of older versions
 	early     *job.CurveVerdict // the verdict for which the run was being ended
+	hang      *job.HangReport   // the hang for which the gang was being ended
 }
 
 // take records an order to end the run, unless there is one already.
@@ -132,6 +133,8 @@ func (l *loop) restore(past []job.Event) trace {
 					l.adopted.asked = l.spec.BeforeStop
 				}
 			}
+		case job.KindHang:
+			t.hang = e.Hang
 		case job.KindOutcome:
 			t.outcome = e.Outcome
 		case job.KindVerdict:
@@ -144,7 +147,7 @@ func (l *loop) restore(past []job.Event) trace {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
 			l.past = append(l.past, p)
-			l.avoid.exclusions = append(l.avoid.exclusions, exclusion{e.Verdict.Exclude, e.Time})
+			l.avoid.exclusions = append(l.avoid.exclusions, exclusion{e.Verdict.Exclude, e.Time.Add(min(0, time.Since(e.Time)))}) // the clock may have been set back
 			if t.outcome != nil {
 				for _, u := range t.outcome.Unreaped {
 					l.avoid.barred = union(l.avoid.barred, job.Excluded{Hosts: []string{u.Host}})
@@ -217,7 +220,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 		return l.judge(ctx, t.number, t.placement, t.resumed, outcome, lost)
 	case t.verdict.Action == job.Restart:
 		l.lookAgain(ctx, t.number, l.before())
-		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-time.Since(t.judged)))
+		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-max(0, time.Since(t.judged)))) // the clock may have been set back
 	case t.verdict.Action == job.Succeed:
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
 	}
@@ -235,24 +238,31 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	return ending(*t.verdict, cause)
 }
 
-// stopping returns the early stop for which the earlier controller was ending the gang. It returns nil if there
-// was none, or if the user has cancelled the run since.
-func (l *loop) stopping(ctx context.Context, t trace) error {
-	if t.early == nil || ctx.Err() != nil && !l.remains(ctx, StoppedEarly{*t.early}) {
+// stopping returns the early stop or the hang for which the earlier controller was ending the gang. It returns nil if
+// there was none, or if the run has to end for another reason, which then counts.
+func (l *loop) stopping(ctx context.Context, t trace) (reason error) {
+	switch {
+	case t.early != nil:
+		reason = StoppedEarly{*t.early}
+	case t.hang != nil:
+		reason = Hung{*t.hang}
+	}
+	if ctx.Err() != nil && !l.remains(ctx, reason) {
 		return nil
 	}
-	return StoppedEarly{*t.early}
+	return reason
 }
 
 // adopt takes over a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, t.number, t.placement, l.stopping(ctx, t))
+	reason := l.stopping(ctx, t)
+	end := l.endOf(ctx, t.number, t.placement, reason)
 	defer end.release()
 	if !t.whole && !l.adopted.failed {
 		end.now(controllerDied{t.number})
 	}
-	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil || t.early != nil // a gang that is being ended is not lost
+	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil || reason != nil // a gang that is being ended is not lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
 	defer watchLease(ctx, held, end.now)()
@@ -327,16 +337,24 @@ func (a *adopted) complete(o job.Outcome) job.Outcome {
 	return o
 }
 
+// controllerGone returns the cause of an attempt that ended because its controller died.
+func controllerGone(text string) job.Cause {
+	return job.Cause{Category: job.HostLost, Signature: "controller-gone", Rank: -1, Confidence: 1, Text: text, Retry: job.RetryAgain}
+}
+
 // cause returns the cause of an adopted gang that did not succeed. This is the cause in the journal, or the
 // death of the controller. It returns false if neither applies.
 func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	if a.known != nil {
 		return *a.known, true
 	}
-	c := job.Cause{Category: job.HostLost, Signature: "controller-gone", Rank: -1, Confidence: 1, Retry: job.RetryAgain}
+	c := controllerGone("")
+	_, hung := hungBy(lost)
 	switch left, ok := lost.(controllerDied); {
 	case ok && !a.failed:
 		c.Text = left.Error() + ", so the gang was ended"
+	case hung:
+		return job.Cause{}, false
 	case len(o.AgentsEnded) > 0 && !a.failed:
 		c.Text = fmt.Sprintf("the controller died, and when another took over the ranks on %s had ended: agents end them %s after their last contact with a controller, or at once on its own machine",
 			strings.Join(o.AgentsEnded, ", "), a.grace)

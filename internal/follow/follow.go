@@ -122,7 +122,8 @@ func (f *follower) look(ctx context.Context, known int) error {
 			}
 		}
 	})
-	if err == nil {
+	over := err == nil // a signal then only ends the waits
+	if over {
 		f.awaitController(ctx)
 	}
 	ended() // all output of the ranks is in their logs
@@ -130,11 +131,12 @@ func (f *follower) look(ctx context.Context, known int) error {
 	case <-shown:
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
+	hurried := ctx.Err() != nil
+	if hurried && !over {
 		err = context.Cause(ctx)
 	}
 	cancel(nil)
-	if err == nil {
+	if !hurried && err == nil {
 		wg.Wait()
 	} // otherwise a stopped terminal may delay them without limit
 	return err

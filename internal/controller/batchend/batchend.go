@@ -115,6 +115,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	noted := false
+	var end time.Time // as Slurm said last; zero if it is not known
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,11 +128,19 @@ func (w *Watch) run(ctx, asking context.Context) {
 		}
 		j, err := w.show(asking, w.job.ID)
 		if err != nil && !errors.Is(err, slurmjob.ErrUnknown) {
-			if !noted && asking.Err() == nil {
-				w.note(fmt.Sprintf("the time limit of job %s is not known: %v", w.job.ID, err))
+			left := time.Until(end) - w.reserve
+			switch {
+			case end.IsZero():
+				left = recheck
+				if !noted && asking.Err() == nil {
+					w.note(fmt.Sprintf("the time limit of job %s is not known: %v", w.job.ID, err))
+				}
+				noted = true
+			case left <= 0 && asking.Err() == nil:
+				w.end(job.EndedBatchLimit)
+				return
 			}
-			noted = true
-			next.Reset(recheck)
+			next.Reset(min(left, recheck))
 			continue
 		}
 		if err != nil || !j.Running() { // outside of the job (salloc), gangrun learns it in no other way
@@ -139,10 +148,10 @@ func (w *Watch) run(ctx, asking context.Context) {
 			return
 		}
 		next.Stop()
-		if j.End.IsZero() {
+		if end = j.End; end.IsZero() {
 			continue
 		}
-		left := time.Until(j.End) - w.reserve
+		left := time.Until(end) - w.reserve
 		if left <= 0 {
 			w.end(job.EndedBatchLimit)
 			return

@@ -69,6 +69,31 @@ func TestLimit(t *testing.T) {
 	})
 }
 
+// TestLimitOfSilentSlurm checks that the run ends before the limit that Slurm said last, even if Slurm no longer answers.
+func TestLimitOfSilentSlurm(t *testing.T) {
+	for _, check := range []time.Duration{0, 50 * time.Minute} { // when somebody else asks
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			asked := 0
+			ctx, w := watch(context.Background(), 2*time.Minute, func() (slurmjob.Job, error) {
+				if asked++; asked == 1 {
+					return slurmjob.Job{State: "RUNNING", End: began.Add(time.Hour)}, nil
+				}
+				return slurmjob.Job{}, errors.New("no answer")
+			})
+			if check > 0 {
+				time.Sleep(check)
+				w.Check()
+			}
+			<-ctx.Done()
+			if took, ended := time.Since(began), w.Ended(); took != 58*time.Minute || ended != job.EndedBatchLimit {
+				t.Errorf("ended after %s: %s", took, ended)
+			}
+			w.Stop()
+		})
+	}
+}
+
 // TestEnded checks the reason for a signal, and the end of a job that sends no signal.
 func TestEnded(t *testing.T) {
 	for name, c := range map[string]struct {

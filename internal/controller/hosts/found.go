@@ -60,8 +60,14 @@ func (f *Found) Close() {
 	<-f.done
 }
 
-// Wait waits for the end of the search. It returns the cause of ctx if that ends first.
+// Wait waits for the end of the search. It returns the cause of ctx if that ends first. It returns nil if the search
+// has ended, even if ctx has ended, too.
 func (f *Found) Wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return nil
+	default:
+	}
 	select {
 	case <-f.done:
 		return nil
@@ -92,7 +98,7 @@ func (f *Found) Look(ctx context.Context, skip []string) {
 // host that has none. It leaves out hosts that were not reached in the beginning. Simulated
 // hosts answer if this machine does.
 func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
-	if f.loopback > 0 || f.Wait(ctx) != nil {
+	if f.loopback > 0 || f.Wait(ctx) != nil || ctx.Err() != nil {
 		return nil
 	}
 	away := make([]map[string]error, len(f.hosts))

@@ -82,6 +82,9 @@ func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, h
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
 		spec := record.Spec(events) // gangrun may have to wait for silent hosts
 		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
+		if spec.BeforeStop.Asks() {
+			limit += time.Duration(spec.BeforeStopWait)
+		}
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, limit, errStopLate)
 	defer stop()
