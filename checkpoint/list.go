@@ -135,7 +135,7 @@ func temporaries(dir string) (all []Listed, err error) {
 var quoted = re(`model_checkpoint_paths?: *"([^"]+)"`)
 
 // pointed returns the checkpoints that small files and links in dir name as the last checkpoint. The key is the
-// name of a checkpoint, and the value the name of the file or link.
+// name of a checkpoint, or of the directory in dir that has it, and the value the name of the file or link.
 func pointed(dir string) map[string]string {
 	named := map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -145,7 +145,16 @@ func pointed(dir string) map[string]string {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if target, err := os.Readlink(path); err == nil {
-			named[filepath.Base(target)] = e.Name()
+			for _, name := range places(dir, target) {
+				named[name] = e.Name()
+			}
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				if realDir, err := filepath.EvalSymlinks(dir); err == nil {
+					for _, name := range places(realDir, real) {
+						named[name] = e.Name()
+					}
+				}
+			}
 			continue
 		}
 		if !slices.Contains(pointers, e.Name()) {
@@ -157,7 +166,7 @@ func pointed(dir string) map[string]string {
 		}
 		if f.Size <= maxPointer {
 			content, err := f.Bytes(0, f.Size)
-			for _, name := range names(string(content)) {
+			for _, name := range names(dir, string(content)) {
 				if err == nil {
 					named[name] = e.Name()
 				}
@@ -168,16 +177,31 @@ func pointed(dir string) map[string]string {
 	return named
 }
 
-// names returns the names of checkpoints that the content of such a file can mean.
-func names(content string) (all []string) {
+// places returns the names that the checkpoint at path can have in dir: the last element of path and, if path is in a
+// directory of dir, the name of that directory. A path that is not absolute is relative to dir.
+func places(dir, path string) []string {
+	all := []string{filepath.Base(path)}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if below, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(below) {
+		if first, _, deeper := strings.Cut(below, string(filepath.Separator)); deeper {
+			all = append(all, first)
+		}
+	}
+	return all
+}
+
+// names returns the names of checkpoints that the content of such a file in dir can mean.
+func names(dir, content string) (all []string) {
 	for _, found := range quoted().FindAllStringSubmatch(content, -1) {
-		all = append(all, filepath.Base(found[1]))
+		all = append(all, places(dir, found[1])...)
 	}
 	word := strings.TrimSpace(content)
 	if all != nil || word == "" || strings.ContainsAny(word, "\n") {
 		return all
 	}
-	all = []string{filepath.Base(word)}
+	all = places(dir, word)
 	if n := naming.Number(word); n >= 0 { // the content may be that of Megatron's tracker
 		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
 	}

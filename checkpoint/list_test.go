@@ -62,11 +62,12 @@ func laid(t *testing.T) string {
 	entries = append(entries, entry{name: "ckpt-950.pt", content: good[:99]}, entry{name: "ckpt-960.pt.tmp", content: good},
 		entry{name: "best-150.pt", content: good}, entry{name: "latest", content: []byte("ckpt-300.pt\n")},
 		entry{name: "link.pt", target: "ckpt-400.pt"}, entry{name: "notes.txt", content: []byte("x")},
-		entry{name: "step_50/model.pt", content: good, age: 2000}, entry{name: "../elsewhere-70.pt", content: good, age: 2000},
+		entry{name: "step_55/model.pt", content: good, age: 2000}, entry{name: "step_50/model.pt", content: good, age: 2000}, entry{name: "../elsewhere-70.pt", content: good, age: 2000},
 		entry{name: "far.pt", target: "../elsewhere-70.pt"})
 	for suffix, content := range tensorFlow(2, false) {
-		entries = append(entries, entry{name: "tf.ckpt-60" + suffix, content: content, age: 2000})
+		entries = append(entries, entry{name: "tf.ckpt-60" + suffix, content: content, age: 2000}, entry{name: "tf.ckpt-65" + suffix, content: content, age: 2000})
 	}
+	entries = append(entries, entry{name: "tf.ckpt-60.meta", content: []byte("graph"), age: 1990}) // TensorFlow 1 writes it last
 	lay(t, dir, entries)
 	return dir
 }
@@ -163,6 +164,36 @@ func TestOfOneStep(t *testing.T) {
 	}
 }
 
+// TestNamedFromElsewhere checks that a directory stays if a link or a file beside it leads into it, and that files stay
+// that the job has written only once.
+func TestNamedFromElsewhere(t *testing.T) {
+	good := realFile(t, "zip.pt")
+	dir := filepath.Join(t.TempDir(), "real")
+	for _, step := range []string{"100", "200", "300", "400", "500"} {
+		write(t, dir, map[string][]byte{"step_" + step + "/model.pt": good})
+	}
+	write(t, dir, map[string][]byte{"latest": []byte("step_300/model.pt"), "vocab.pt": good, "norm_v2.pt": good})
+	for name, target := range map[string]string{"best.pt": "step_100/model.pt", "link.pt": "best.pt"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(filepath.Dir(dir), "other")
+	if err := os.Symlink("real", other); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{dir, other} {
+		var got []string
+		for _, l := range (Keep{}).Superfluous(listOf(t, dir)) {
+			got = append(got, filepath.Base(l.Path))
+		}
+		slices.Sort(got)
+		if want := []string{"step_200", "step_400"}; !slices.Equal(got, want) {
+			t.Errorf("%q are removed, want %q", got, want)
+		}
+	}
+}
+
 // TestNeverItself checks that a directory that is a checkpoint itself is never removed.
 func TestNeverItself(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dcp")
@@ -226,7 +257,8 @@ func TestList(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{"ckpt-950.pt broken 950", "ckpt-900.pt good 900 newest", "ckpt-800.pt good 800", "ckpt-700.pt good 700", "ckpt-600.pt good 600", "ckpt-500.pt good 500",
-		"ckpt-400.pt good 400 link.pt", "ckpt-300.pt good 300 latest", "ckpt-200.pt good 200", "ckpt-100.pt good 100", "elsewhere-70.pt good 70 far.pt", "tf.ckpt-60 good 60", "step_50 good 50",
+		"ckpt-400.pt good 400 link.pt", "ckpt-300.pt good 300 latest", "ckpt-200.pt good 200", "ckpt-100.pt good 100", "elsewhere-70.pt good 70 far.pt", "tf.ckpt-65 good 65", "tf.ckpt-60 good 60",
+		"step_55 good 55", "step_50 good 50",
 		"best-150.pt good 150", "ckpt-960.pt.tmp unfinished 960"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -240,8 +272,9 @@ func TestPointers(t *testing.T) {
 	for content, want := range map[string][]string{
 		"global_step20": {"global_step20"}, "20\n": {"20", "iter_0000020", "global_step_20", "global_step20"}, "": nil, "a\nb": nil,
 		"model_checkpoint_path: \"ckpt-3\"\nall_model_checkpoint_paths: \"/x/ckpt-2\"\n": {"ckpt-3", "ckpt-2"},
+		"step_9/model.pt": {"model.pt", "step_9"}, "/d/step_9/a/model.pt\n": {"model.pt", "step_9"}, "/e/step_9/model.pt": {"model.pt"}, "../d/model.pt": {"model.pt"},
 	} {
-		if got := names(content); !slices.Equal(got, want) {
+		if got := names("/d", content); !slices.Equal(got, want) {
 			t.Errorf("%q names %q", content, got)
 		}
 	}

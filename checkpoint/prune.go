@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // Keep says which good checkpoints stay when the others are removed.
@@ -42,11 +44,13 @@ func ParseKeep(text string) (Keep, error) {
 
 // Superfluous returns those checkpoints of list that k does not keep. list is a result of List. Superfluous
 // never returns the newest good checkpoint, a checkpoint that a file or link beside it names, a checkpoint
-// whose name says that it is the best, or a checkpoint that is not good. Checkpoints of the same step count as
-// one, because a job may write several files at a step.
+// whose name says that it is the best, or a checkpoint that is not good. It also returns no file of which there is no
+// newer good one with the same name apart from its numbers: the job may have written that file only once. Checkpoints
+// of the same step count as one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
-	rank := map[int64]int{} // the rank of each step; 1 is the newest
+	rank := map[int64]int{}    // the rank of each step; 1 is the newest
+	newer := map[string]bool{} // the patterns of the names so far
 	for _, l := range list {
 		if l.Verdict != Good {
 			continue
@@ -57,8 +61,11 @@ func (k Keep) Superfluous(list []Listed) (out []Listed) {
 			place, rank[l.Step] = good, good
 		}
 		name := filepath.Base(l.Path)
+		pattern := naming.Pattern(name)
+		again := newer[pattern]
+		newer[pattern] = true
 		switch {
-		case place <= max(k.Newest, 1), l.Newest, len(l.Own) == 0, l.NamedBy != "", finest().MatchString(name):
+		case !again, place <= max(k.Newest, 1), l.Newest, len(l.Own) == 0, l.NamedBy != "", finest().MatchString(name):
 		case k.Every > 0 && l.Step >= 0 && l.Step%k.Every == 0:
 		default:
 			out = append(out, l)

@@ -2,7 +2,9 @@ package checkpoint
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -126,5 +128,24 @@ func TestNot(t *testing.T) {
 	found, skipped, err := NewestBut(t.Context(), small, nil, []job.Checkpoint{big})
 	if filepath.Base(found.Path) != "d-1.bin" || len(skipped) != 1 || err != nil {
 		t.Errorf("took %s, %v, %v: a smaller one is suspect though the bigger one is not wanted", found.Path, skipped, err)
+	}
+}
+
+// TestLegacyWithManyValues checks that a file in torch.save's older format is not called broken because its object has more
+// values than gangrun keeps in memory.
+func TestLegacyWithManyValues(t *testing.T) {
+	seed := string(legacySeed())
+	const object, values = "\x80\x02(X\x07", 16<<20 + 1
+	at := strings.Index(seed, object)
+	many := seed[:at+2] + strings.Repeat("N0", values) + seed[at+2:] // None, which is removed at once
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"ckpt-2.pt": []byte(many), "ckpt-1.pt": []byte(many[:len(many)-40])})
+	var got []string
+	for _, l := range listOf(t, dir) {
+		got = append(got, fmt.Sprint(filepath.Base(l.Path), " ", l.Verdict, " ", l.Why))
+	}
+	want := []string{"ckpt-2.pt suspect its object has so many values that its storages were not looked at", "ckpt-1.pt broken "}
+	if len(got) != 2 || got[0] != want[0] || !strings.HasPrefix(got[1], want[1]) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

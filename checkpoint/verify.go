@@ -315,7 +315,11 @@ func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
-	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: info.ModTime()}, nil
+	at := info.ModTime()
+	if meta, err := os.Stat(prefix + ".meta"); err == nil && meta.ModTime().After(at) {
+		at = meta.ModTime() // TensorFlow 1 writes this file last
+	}
+	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: at}, nil
 }
 
 // unsettled has the files below a path that may still be being written.

@@ -73,15 +73,21 @@ func Place(spec job.Spec, inventory job.Inventory, excluded job.Excluded) (job.P
 	return p, why, nil
 }
 
-// share divides the ranks among the hosts as evenly as hard slots allow. The first hosts get the remainder.
+// share divides the ranks among the hosts as evenly as their slots allow. The first hosts get the remainder. If there are
+// more ranks than slots, share divides the rest among the hosts that are not Hard.
 func share(ranks int, hosts []job.Host) ([]int, error) {
 	shares := make([]int, len(hosts))
+	all := false // every slot is in use
 	for left := ranks; left > 0; {
 		var open []int
 		for i, h := range hosts {
-			if !h.Hard || shares[i] < h.Slots {
+			if shares[i] < h.Slots || all && !h.Hard {
 				open = append(open, i)
 			}
+		}
+		if len(open) == 0 && !all {
+			all = true
+			continue
 		}
 		if len(open) == 0 {
 			return nil, &NoPlacement{
@@ -92,7 +98,7 @@ func share(ranks int, hosts []job.Host) ([]int, error) {
 		each := max(1, left/len(open))
 		for _, i := range open {
 			n := min(each, left)
-			if hosts[i].Hard {
+			if !all || hosts[i].Hard {
 				n = min(n, hosts[i].Slots-shares[i])
 			}
 			shares[i] += n

@@ -28,6 +28,10 @@ func TestPlace(t *testing.T) {
 		{"all excluded", 1, two, job.Excluded{Hosts: []string{"h1", "h2"}}, nil},
 		{"no hosts", 1, job.Inventory{}, job.Excluded{}, nil},
 		{"hard slots hold", 3, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1, Hard: true}, {Name: "h2", Slots: 4, Hard: true}}}, job.Excluded{}, []string{"h1", "h2", "h2"}},
+		{"a host with few cores", 6, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1}, {Name: "h2", Slots: 64}}}, job.Excluded{}, []string{"h1", "h2", "h2", "h2", "h2", "h2"}},
+		{"more ranks than cores", 5, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1}, {Name: "h2", Slots: 2}}}, job.Excluded{}, []string{"h1", "h1", "h2", "h2", "h2"}},
+		{"free hard slots first", 4, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 4, Hard: true}, {Name: "h2", Slots: 1}}}, job.Excluded{}, []string{"h1", "h1", "h1", "h2"}},
+		{"all hard slots in use", 7, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 4, Hard: true}, {Name: "h2", Slots: 1}}}, job.Excluded{}, []string{"h1", "h1", "h1", "h1", "h2", "h2", "h2"}},
 		{"hard slots spent", 3, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 2, Hard: true}}}, job.Excluded{}, nil},
 	}
 	for _, test := range tests {

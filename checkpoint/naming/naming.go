@@ -16,17 +16,56 @@ func re(text string) func() *regexp.Regexp {
 }
 
 var (
-	stamps  = re(`(19|20)\d\d-?[01]\d-?[0-3]\d([T_-][0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
+	stamp   = re(`(19|20)\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])([T_-]?[0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
 	shardOf = re(`(?i)\d+[-_]?of[-_]?(\d+)`)
 	// shardWord matches the number of a rank, a shard or the like.
-	shardWord = re(`(?i)((?:^|[^a-z])(?:(?:mp|tp|pp|dp|cp|ep|local|global)?_?rank|shard|part|slice|proc|process|worker|node|host|local|gpu|device|replica|` +
-		`world_?size|tp|pp|dp|cp|ep)s?[=_.-]?)(\d+)`)
-	version  = re(`-v\d+$`) // which Lightning adds if a name is taken
-	suffix   = re(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
-	stepWord = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
-	epoch    = re(`(?i)epochs?[=_-]?(\d+)`)
-	integer  = re(`\d+`)
+	shardWord = re(`(?i)((?:^|[^a-z])(?:` + shardWords + `)s?[=_.-]?)(\d+)`)
+	// shardMore also matches the ranks of context and expert parallelism. In a name without another rank, "ep" is an epoch
+	// and "cp" a checkpoint.
+	shardMore = re(`(?i)((?:^|[^a-z])(?:` + shardWords + `|cp|ep)s?[=_.-]?)(\d+)`)
+	version   = re(`-v\d+$`) // which Lightning adds if a name is taken
+	suffix    = re(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
+	stepWord  = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
+	stepNext  = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?$`)
+	epoch     = re(`(?i)epochs?[=_-]?(\d+)`)
+	integer   = re(`\d+`)
 )
+
+const shardWords = `(?:mp|tp|pp|dp|cp|ep|local|global)?_?rank|shard|part|slice|proc|process|worker|node|host|local|gpu|device|replica|world_?size|tp|pp|dp`
+
+// ranks returns the expression for the rank and shard numbers in name.
+func ranks(name string) *regexp.Regexp {
+	if shardWord().MatchString(name) {
+		return shardMore()
+	}
+	return shardWord()
+}
+
+// undated returns name without the dates and times in it. A number of more digits is no date, and neither is a number
+// after "step" or a similar word.
+func undated(name string) string {
+	var b strings.Builder
+	for {
+		at := stamp().FindStringIndex(name)
+		if at == nil {
+			return b.String() + name
+		}
+		start, end := at[0], at[1]
+		if digit(name, start-1) || digit(name, end) || stepNext().MatchString(name[:start]) {
+			for end = start; digit(name, end); end++ {
+			}
+			b.WriteString(name[:end])
+		} else {
+			b.WriteString(name[:start] + " ")
+		}
+		name = name[end:]
+	}
+}
+
+// digit reports whether name has a digit at the place at.
+func digit(name string, at int) bool {
+	return at >= 0 && at < len(name) && name[at] >= '0' && name[at] <= '9'
+}
 
 // Step returns the step in a checkpoint's name, or -1 if the name has none. The step is the number after "step"
 // or a similar word. Without such a word, it is the number after "epoch", and otherwise the last whole number.
@@ -35,9 +74,9 @@ func Step(name string) int64 {
 	for suffix().MatchString(name) {
 		name = suffix().ReplaceAllString(name, "")
 	}
-	name = stamps().ReplaceAllString(name, " ")
-	name = version().ReplaceAllString(name, "")
-	name = shardWord().ReplaceAllString(shardOf().ReplaceAllString(name, " "), "$1 ")
+	name = version().ReplaceAllString(undated(name), "")
+	name = shardOf().ReplaceAllString(name, " ")
+	name = ranks(name).ReplaceAllString(name, "$1 ")
 	digits := ""
 	for _, word := range []func() *regexp.Regexp{stepWord, epoch} {
 		if all := word().FindAllStringSubmatch(name, -1); len(all) > 0 {
@@ -64,10 +103,11 @@ func Shard(name string) (set string, numbers []int64, total int64, ok bool) {
 		numbers, total = append(numbers, Number(all[0])), Number(all[1])
 		return "*" + found[len(all[0]):]
 	})
-	for _, found := range shardWord().FindAllStringSubmatch(set, -1) {
+	rank := ranks(set)
+	for _, found := range rank.FindAllStringSubmatch(set, -1) {
 		numbers = append(numbers, Number(found[2]))
 	}
-	return shardWord().ReplaceAllString(set, "$1*"), numbers, total, len(numbers) > 0
+	return rank.ReplaceAllString(set, "$1*"), numbers, total, len(numbers) > 0
 }
 
 // Number returns digits as a number, or -1 if the number is too large for a step.

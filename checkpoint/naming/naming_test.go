@@ -17,9 +17,26 @@ func TestStep(t *testing.T) {
 		"step_20_rank_1.pt": 20, "ckpt-20261121-095912.pt": -1, "2026-11-21T09-59-12.pt": -1, "2026-11-21_step_12.pt": 12,
 		"": -1, "99999999999999999999.pt": -1, "ckpt.20": 20, "Updates_3": 3, "best-v2.ckpt": -1, "ckpt-12.tar.gz": 12,
 		"checkpoint-9007199254740993": 9007199254740993,
+		"rl_model_20000000_steps.zip": 20000000, "rl_model_120000000_steps.zip": 120000000, "rl_model_190000000_steps.zip": 190000000,
+		"rl_model_200000000_steps": 200000000, "step_120000000.pt": 120000000, "melt.restart.120000000": 120000000, "epoch=19-step=20000000.ckpt": 20000000,
+		"step_20261121.pt": 20261121, "ckpt-20261121095912.pt": -1, "20261121_3.pt": 3, "20261121-0959123": 959123,
+		"model_ep10.pt": 10, "cp-0004.weights.h5": 4, "ep0-ba20-rank0": 20, "tp0-ep3-70.pt": 70,
 	} {
 		if got := Step(name); got != want {
 			t.Errorf("Step(%q) is %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestShard checks which numbers are ranks or shards, and what the names of one checkpoint have in common.
+func TestShard(t *testing.T) {
+	for name, want := range map[string]string{
+		"ckpt-20-rank1.pt": "ckpt-20-rank*.pt", "model-1-of-8.pt": "model-*-of-8.pt", "ep0-ba20-rank3": "ep*-ba20-rank*", "tp0-ep3-70.pt": "tp*-ep*-70.pt",
+		"w_tp1_cp0.pt": "w_tp*_cp*.pt", "model_ep1.pt": "", "netG_ep_10.pth": "", "cp-0001.weights.h5": "", "step_10.pt": "",
+	} {
+		set, numbers, _, ok := Shard(name)
+		if ok != (want != "") || ok && set != want || ok != (len(numbers) > 0) {
+			t.Errorf("Shard(%q) is %q, %v, %v; want %q", name, set, numbers, ok, want)
 		}
 	}
 }

@@ -81,11 +81,10 @@ func Scan(r *bufio.Reader, m Machine) error {
 		if err != nil {
 			return flaw.Truncated("its pickle", err)
 		}
-		s := shapes[op]
-		if !s.known {
+		if !shapes[op].known {
 			return flaw.New("its pickle has the unknown opcode %#02x", op)
 		}
-		if arg, err = readArg(r, s, arg[:0]); err != nil {
+		if arg, err = readArg(r, op, arg[:0]); err != nil {
 			return flaw.Truncated("its pickle", err)
 		}
 		if m != nil {
@@ -99,14 +98,15 @@ func Scan(r *bufio.Reader, m Machine) error {
 	}
 }
 
-func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
+func readArg(r *bufio.Reader, op byte, arg []byte) ([]byte, error) {
+	s := shapes[op]
 	n := int64(s.fixed)
 	if s.counted > 0 {
 		var l [8]byte
 		if _, err := io.ReadFull(r, l[:s.counted]); err != nil {
 			return nil, err
 		}
-		if n = int64(binary.LittleEndian.Uint64(l[:])); n < 0 || s.counted == 4 && n > 1<<31-1 {
+		if n = int64(binary.LittleEndian.Uint64(l[:])); n < 0 || (op == opBinString || op == opLong4) && n > 1<<31-1 { // these lengths have a sign
 			return nil, flaw.New("its pickle has an item of an impossible length")
 		}
 	}

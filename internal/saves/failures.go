@@ -26,24 +26,24 @@ const leastFailures = 3
 // hosts. The time of a gang counts once for each of its hosts, because any host may fail. If these attempts
 // have too few failures, too, Rate returns the time that is usual for a cluster.
 func Rate(past []Span, name string, hosts []string) job.SaveInterval {
-	n := time.Duration(max(1, len(hosts)))
-	own := func(s Span) (time.Duration, bool) {
-		return s.Ran * time.Duration(max(1, len(s.Hosts))), s.Job == name
+	n := max(1, len(hosts))
+	own := func(s Span) (float64, bool) { // in seconds on one host
+		return s.Ran.Seconds() * float64(max(1, len(s.Hosts))), s.Job == name
 	}
-	here := func(s Span) (time.Duration, bool) {
+	here := func(s Span) (float64, bool) {
 		shared := 0
 		for _, h := range s.Hosts {
 			if slices.Contains(hosts, h) {
 				shared++
 			}
 		}
-		return s.Ran * time.Duration(shared), shared > 0
+		return s.Ran.Seconds() * float64(shared), shared > 0
 	}
 	for _, of := range []struct {
 		source job.FailureSource
-		time   func(Span) (time.Duration, bool)
+		time   func(Span) (float64, bool)
 	}{{job.FailuresOfJob, own}, {job.FailuresOfHosts, here}} {
-		var ran time.Duration
+		ran := 0.0
 		failed := 0
 		for _, s := range past {
 			if t, ok := of.time(s); ok {
@@ -53,11 +53,12 @@ func Rate(past []Span, name string, hosts []string) job.SaveInterval {
 				}
 			}
 		}
-		if between := ran / time.Duration(max(1, failed)) / n; failed >= leastFailures && between > 0 {
+		between := min(ran/float64(max(1, failed))/float64(n)*float64(time.Second), 1<<62)
+		if failed >= leastFailures && between >= 1 {
 			return job.SaveInterval{Failures: job.Duration(between), Source: of.source, Count: failed}
 		}
 	}
-	return job.SaveInterval{Failures: job.Duration(UsualBetween(int(n))), Source: job.FailuresUsual}
+	return job.SaveInterval{Failures: job.Duration(UsualBetween(n)), Source: job.FailuresUsual}
 }
 
 // Costs returns how much time a checkpoint took in the newest attempt of the job called name that has written a

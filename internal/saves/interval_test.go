@@ -1,6 +1,7 @@
 package saves
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -131,6 +132,11 @@ func TestRate(t *testing.T) {
 		return Span{Job: name, Hosts: hosts, Ran: time.Duration(hours) * time.Hour, Failed: failed}
 	}
 	three := []Span{span("a", 10, true, "h1", "h2"), span("a", 10, true, "h1", "h2"), span("a", 4, true, "h1", "h2"), span("a", 6, false, "h1", "h2")}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprint("n", i)
+	}
+	large := []Span{span("a", 1000, true, many...), span("a", 1000, true, many...), span("a", 1000, true, many...)} // 342 years on one host
 	for name, c := range map[string]struct {
 		past  []Span
 		job   string
@@ -142,6 +148,7 @@ func TestRate(t *testing.T) {
 		"of the job, on one host": {three, "a", []string{"h9"}, job.SaveInterval{Failures: job.Duration(20 * time.Hour), Source: job.FailuresOfJob, Count: 3}},
 		"of the hosts":            {three, "b", []string{"h1"}, job.SaveInterval{Failures: job.Duration(10 * time.Hour), Source: job.FailuresOfHosts, Count: 3}},
 		"of other hosts":          {three, "b", []string{"h9"}, job.SaveInterval{Failures: job.Duration(UsualBetween(1)), Source: job.FailuresUsual}},
+		"of a large cluster":      {large, "a", many, job.SaveInterval{Failures: job.Duration(1000 * time.Hour), Source: job.FailuresOfJob, Count: 3}},
 		"too few failures":        {three[1:], "a", []string{"h1", "h2"}, job.SaveInterval{Failures: job.Duration(UsualBetween(2)), Source: job.FailuresUsual}},
 	} {
 		if got := Rate(c.past, c.job, c.hosts); got != c.want {
