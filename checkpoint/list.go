@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,9 +130,6 @@ func temporaries(dir string) (all []Listed, err error) {
 	return all, nil
 }
 
-// quoted matches the names of checkpoints in TensorFlow's file "checkpoint".
-var quoted = re(`model_checkpoint_paths?: *"([^"]+)"`)
-
 // pointed returns the checkpoints that small files and links in dir name as the last checkpoint. The key is the
 // name of a checkpoint, or of the directory in dir that has it, and the value the name of the file or link.
 func pointed(dir string) map[string]string {
@@ -145,12 +141,12 @@ func pointed(dir string) map[string]string {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if target, err := os.Readlink(path); err == nil {
-			for _, name := range places(dir, target) {
+			for _, name := range naming.Places(dir, target) {
 				named[name] = e.Name()
 			}
 			if real, err := filepath.EvalSymlinks(path); err == nil {
 				if realDir, err := filepath.EvalSymlinks(dir); err == nil {
-					for _, name := range places(realDir, real) {
+					for _, name := range naming.Places(realDir, real) {
 						named[name] = e.Name()
 					}
 				}
@@ -166,7 +162,7 @@ func pointed(dir string) map[string]string {
 		}
 		if f.Size <= maxPointer {
 			content, err := f.Bytes(0, f.Size)
-			for _, name := range names(dir, string(content)) {
+			for _, name := range naming.Pointed(dir, string(content)) {
 				if err == nil {
 					named[name] = e.Name()
 				}
@@ -175,35 +171,4 @@ func pointed(dir string) map[string]string {
 		done()
 	}
 	return named
-}
-
-// places returns the names that the checkpoint at path can have in dir: the last element of path and, if path is in a
-// directory of dir, the name of that directory. A path that is not absolute is relative to dir.
-func places(dir, path string) []string {
-	all := []string{filepath.Base(path)}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	if below, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(below) {
-		if first, _, deeper := strings.Cut(below, string(filepath.Separator)); deeper {
-			all = append(all, first)
-		}
-	}
-	return all
-}
-
-// names returns the names of checkpoints that the content of such a file in dir can mean.
-func names(dir, content string) (all []string) {
-	for _, found := range quoted().FindAllStringSubmatch(content, -1) {
-		all = append(all, places(dir, found[1])...)
-	}
-	word := strings.TrimSpace(content)
-	if all != nil || word == "" || strings.ContainsAny(word, "\n") {
-		return all
-	}
-	all = places(dir, word)
-	if n := naming.Number(word); n >= 0 { // the content may be that of Megatron's tracker
-		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
-	}
-	return all
 }
