@@ -21,6 +21,9 @@ const settle = 500 * time.Millisecond
 // lost.
 const lateLimit = 20 * time.Second
 
+// daemonLimit is how long Open MPI's daemons may take to end after the last rank. The agents then end them.
+const daemonLimit = 2 * time.Second
+
 // running is a gang that has been started.
 type running struct {
 	attempt job.Attempt
@@ -54,6 +57,7 @@ type end struct {
 	cancelled time.Time        // when the run was cancelled; zero if it was not
 	hurried   time.Time        // when Hurry ended the grace period
 	overdue   <-chan time.Time // fires when agents have had the grace period and lateLimit to end their ranks
+	daemons   <-chan time.Time // fires when Open MPI's daemons have had daemonLimit to end after the last rank
 }
 
 // settling is a wait after a failure whose cause is unclear. The rank that caused the failure may not have reported
@@ -117,6 +121,11 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, orders orders) {
 				if !g.attempt.Trial() {
 					n.send(&wire.GangRequest{Kind: &wire.GangRequest_Signal{Signal: &wire.Signal{Number: int32(sig)}}})
 				}
+			}
+		case <-g.end.daemons:
+			g.end.daemons = nil
+			for _, n := range g.nodes {
+				n.stop(0) // no rank is left
 			}
 		case <-g.end.overdue:
 			g.end.overdue = nil
@@ -236,7 +245,13 @@ func (g *running) exit(e job.Exit) {
 		g.outcome.Exits = append(g.outcome.Exits, e)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})
-	if e.Good() || e.Stopped || !g.phase.MayEnd() {
+	if !g.phase.MayEnd() {
+		return
+	}
+	if e.Good() && g.wiring.mpi == job.MPIOpenMPI && len(g.nodes) > 1 && len(g.tally.seen) == len(g.attempt.Placement.Ranks) {
+		g.end.daemons = time.After(daemonLimit) // an agent does not know whether another host still has ranks
+	}
+	if e.Good() || e.Stopped {
 		return
 	}
 	if e.Status == job.Exited && g.leavesOpen(e) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -113,6 +115,41 @@ func TestMPIRing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMPILateRank checks that Open MPI's daemon on a host without ranks goes on as long as a rank runs on another host, and
+// that daemons that do not end after the last rank are ended.
+func TestMPILateRank(t *testing.T) {
+	t.Parallel()
+	sharesNothing(t)
+	ring := mpiProgram(t, "../../examples/ring/ring.c", job.MPIOpenMPI)
+	const script = `"$0" 2 100; sleep 300 & [ "$RANK" != "$LATE" ] || { touch late; until [ -e go ]; do sleep 0.1; done; sleep 4; }`
+	for _, stopped := range []string{"", "mpirun", "orted"} {
+		for late := range 2 {
+			t.Run(fmt.Sprintf("%d%s", late, stopped), func(t *testing.T) {
+				t.Parallel()
+				r := newBench(t).start(nil, "--mpi", "openmpi", "--preflight", "off", "--retries", "0", "--loopback", "2", "-n", "2", "-e", "LATE="+strconv.Itoa(late),
+					"--", "sh", "-c", script, ring)
+				r.await("the late rank", func() bool {
+					_, err := os.Stat(filepath.Join(r.dir, "late"))
+					return err == nil
+				})
+				for pid, line := range r.marked()[ownMark] {
+					if name, _, _ := strings.Cut(line, " "); filepath.Base(name) == stopped {
+						r.strike(pid, unix.SIGSTOP)
+					}
+				}
+				if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				code := r.finish()
+				r.gone()
+				if code != 0 {
+					t.Errorf("exit code %d", code)
+				}
+			})
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ type ending struct {
 	gang            *Gang
 	strayAt, killAt time.Time
 	giveUpAt        time.Time // processes that are left then count as impossible to kill
-	swept           bool      // sweep was called
+	swept           bool      // every process has been asked to end because no rank is alive
+	strays          bool      // the processes that the ranks have left behind have been asked to end
 
 	stray, kill, round <-chan time.Time
 }
@@ -46,18 +47,28 @@ func (e *ending) begin(grace time.Duration) {
 	e.kill, e.stray = time.After(time.Until(e.killAt)), time.After(time.Until(e.strayAt))
 }
 
-// sweep ends the processes that the ranks have left behind. It is called when no rank is alive any more. Only the first
-// call has an effect.
+// sweep ends the processes that the ranks have left behind. It is called when no rank is alive any more. If ranks on
+// other hosts may still need the processes of the runtime, these may go on until the controller tells the gang to end.
 func (e *ending) sweep() {
-	phase := e.gang.phase.get()
-	if e.swept || phase >= Killing {
-		return
+	g := e.gang
+	phase := g.phase.get()
+	grace := min(g.grace(), StrayGrace)
+	switch {
+	case e.swept || phase >= Killing:
+	case g.runtime != nil && !g.Start.Alone && phase == Running:
+		if !e.strays {
+			e.strays = true
+			g.signalAll(unix.SIGTERM)
+			e.strayAt = sooner(e.strayAt, grace)
+			e.stray = time.After(time.Until(e.strayAt))
+		}
+	default:
+		e.swept = true
+		if g.runtime != nil && phase == Ending {
+			g.runtime.Dismiss()
+		}
+		e.begin(grace)
 	}
-	e.swept = true
-	if e.gang.runtime != nil && phase == Ending {
-		e.gang.runtime.Dismiss()
-	}
-	e.begin(min(e.gang.grace(), StrayGrace))
 }
 
 // sooner returns the earlier of two times: set, and the time wait from now. If set is zero, it does not count.
