@@ -219,7 +219,7 @@ func (g *running) event(event job.Event) {
 	}
 	g.emitter.put(event)
 	if event.Kind == job.KindStarted {
-		g.wiring.openmpi.pids[event.PID] = event.Rank
+		g.wiring.openmpi.started(event.PID, event.Rank)
 		if g.tally.started++; g.tally.started == len(g.attempt.Placement.Ranks) {
 			g.phase = g.phase.Next(lifecycle.AllStarted)
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})

@@ -309,6 +309,14 @@ func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 	return m
 }
 
+// started records the process of a rank. If ranks on two hosts have the same process ID, lines with it belong to no rank.
+func (o *openmpiState) started(pid, rank int) {
+	if other, ok := o.pids[pid]; ok && other != rank {
+		rank = -1
+	}
+	o.pids[pid] = rank
+}
+
 // rankPrefix matches the host and PID at the start of a line that Open MPI prints for a rank.
 var rankPrefix = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
 

@@ -52,6 +52,9 @@ const (
 	orphanConfirm = 2 * orphanEvery
 )
 
+// acceptAgain is how long an agent waits before it accepts connections again after an error.
+const acceptAgain = 10 * time.Millisecond
+
 // newLink returns the link for watchdog.ConnFD, which is a connection or a listening socket.
 func newLink(file *os.File) (*link, error) {
 	listens, err := unix.GetsockoptInt(int(file.Fd()), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
@@ -131,8 +134,16 @@ func (l *link) serve(ctx context.Context) {
 	l.carriers.Go(func() {
 		for {
 			carrier, err := l.listener.AcceptUnix()
-			if err != nil {
-				return // the listener was closed
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // too many files are open, for instance
+				select {
+				case <-time.After(acceptAgain):
+					continue
+				case <-l.served:
+					return
+				}
 			}
 			l.carriers.Go(func() { l.carry(ctx, carrier) })
 		}

@@ -37,7 +37,8 @@ type server struct {
 	leftovers *leftovers
 	files     gangFiles
 	devices   devices.Reader
-	boxes     atomic.Bool // this agent has started a container
+	boxes     atomic.Bool   // this agent has started a container
+	surveyed  chan struct{} // has an element while there is a container of a survey: all these have the same ID
 
 	life    context.Context    // ends all gangs when it ends
 	end     context.CancelFunc // ends life
@@ -48,7 +49,7 @@ func newServer(c *process.Children, group *cgroup.Group, line *link) *server {
 	life, end := context.WithCancel(context.Background())
 	return &server{
 		children: c, group: group, link: line, life: life, end: end, settings: newSettings(),
-		gangs: gangs{started: map[string]*startedGang{}}, devices: devices.Reader{Children: c}, leftovers: &leftovers{looked: make(chan struct{})},
+		gangs: gangs{started: map[string]*startedGang{}}, devices: devices.Reader{Children: c}, surveyed: make(chan struct{}, 1), leftovers: &leftovers{looked: make(chan struct{})},
 	}
 }
 

@@ -21,7 +21,15 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	host, _ := s.settings.get()
 	starting, cancel := context.WithTimeout(ctx, containLimit)
 	defer cancel()
+	select {
+	case s.surveyed <- struct{}{}:
+	case <-starting.Done():
+		return nil, status.Error(codes.Aborted, "the container of an earlier survey has not ended")
+	}
 	c, err := s.newBox(starting, gang, host, "", *ask.Box)
+	if err != nil {
+		<-s.surveyed
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
@@ -30,7 +38,7 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 		image := box.Problem(ask.Box.Image, err)
 		facts = job.Facts{Host: host, Image: &image}
 	} else {
-		defer s.running.Go(c.close) // the survey does not wait for the end of the container
+		defer s.running.Go(func() { c.close(); <-s.surveyed }) // the survey does not wait for the end of the container
 		ask.Workdir = cmp.Or(ask.Workdir, c.room.(boxRoom).Workdir())
 		jobDir := ask.Box.Dir
 		ask.Box = nil

@@ -139,6 +139,22 @@ func (e *ending) killRound() bool {
 	return true
 }
 
+// unreaped returns the ranks whose processes SIGKILL has not ended. If only descendants of ranks are left, it returns the
+// first rank of this host that did not end well, because another attempt may follow. Ranks that have all ended well
+// remain good.
+func (g *Gang) unreaped() []int32 {
+	ranks := g.left()
+	if empty, _ := g.Children.Empty(); len(ranks) > 0 || empty {
+		return ranks
+	}
+	for _, r := range g.ranks {
+		if child := r.child.Load(); child != nil && child.Status != 0 {
+			return []int32{int32(r.number)}
+		}
+	}
+	return nil
+}
+
 // left returns the ranks that are still alive after SIGKILL.
 func (g *Gang) left() (ranks []int32) {
 	for _, r := range g.ranks {
@@ -161,8 +177,8 @@ func (g *Gang) finish(stopWireup func()) {
 	if !notify.Wait(pumped, StrayGrace) { // a disk is full, or a process that cannot be killed holds the pipe
 		close(g.logs.release)
 		for _, r := range g.ranks {
-			_ = r.out.CloseInput()
-			_ = r.err.CloseInput()
+			_ = r.out.CutInput()
+			_ = r.err.CutInput()
 		}
 		<-pumped
 	}

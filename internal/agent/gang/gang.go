@@ -136,7 +136,7 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 			end.startKilling()
 		case <-end.round:
 			if !end.killRound() {
-				return g.left()
+				return g.unreaped()
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // drainLimit bounds the wait for what a dead rank had written.
 const drainLimit = 500 * time.Millisecond
 
-// quiet is how long a stream must have nothing unread to count as drained.
+// quiet is how long a stream must have nothing unread, and the log all that was read, to count as drained.
 const quiet = 20 * time.Millisecond
 
 // Drain waits until the logs have everything that a dead rank had written to its streams. It waits until the
@@ -25,7 +25,7 @@ func Drain(streams ...*Stream) {
 			if closed {
 				break
 			}
-			unread := s.unread()
+			unread := s.unread() || s.busy.Load() // in this order: the pump is busy before it reads
 			select {
 			case <-change:
 				continue

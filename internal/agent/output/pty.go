@@ -3,7 +3,6 @@ package output
 import (
 	"errors"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,27 +84,4 @@ func noPTY(err error) error {
 		return PTYError{Why: "/dev/ptmx has no devpts: mount it on /dev/pts"}
 	}
 	return PTYError{Why: err.Error()}
-}
-
-// readEnd reads a pipe or the agent's end of a pseudoterminal. The kernel may report the end of a
-// pseudoterminal (EIO) before its last bytes have reached the reader: on Linux 6.18 about once
-// in some thousand times. A later read returns them, so that EIO counts only after several
-// reads.
-type readEnd struct{ from *os.File }
-
-// How many reads in a row have to return EIO, and the pause between them.
-const (
-	eioReads = 6
-	eioPause = time.Millisecond
-)
-
-// Read implements io.Reader.
-func (r readEnd) Read(buffer []byte) (n int, err error) {
-	for range eioReads {
-		if n, err = r.from.Read(buffer); n > 0 || !errors.Is(err, unix.EIO) {
-			return n, err
-		}
-		time.Sleep(eioPause)
-	}
-	return n, err
 }

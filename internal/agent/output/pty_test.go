@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -104,7 +105,11 @@ func TestPTYEndsAfterItsLastByte(t *testing.T) {
 			_, err := theirs.Write(text)
 			wrote <- errors.Join(err, theirs.Close())
 		}()
-		got, err := io.ReadAll(readEnd{ours})
+		conn, err := ours.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(&readEnd{from: ours, conn: conn, busy: new(atomic.Bool)})
 		if !errors.Is(err, unix.EIO) || !bytes.Equal(got, text) {
 			t.Fatalf("round %d: read %d bytes of %d, then %v; want all, then EIO", round, len(got), len(text), err)
 		}

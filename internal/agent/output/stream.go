@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +55,9 @@ type Stream struct {
 	Options
 	from      *os.File // the agent's end of the pipe or pseudoterminal
 	log       *os.File
-	truncated bool  // not all of it could be read and written; set by the pump
-	lost      error // why what was read could not be written; set by the pump
+	truncated bool        // not all of it could be read and written; set by the pump
+	lost      error       // why what was read could not be written; set by the pump
+	busy      atomic.Bool // the pump may have bytes that are not in the log yet
 
 	mu      sync.Mutex
 	written int64
@@ -94,8 +96,9 @@ func NewLog(options Options) *Stream { return &Stream{Options: options} }
 // must be called after Pump has returned.
 func (s *Stream) Loss() error { return s.lost }
 
-// CloseInput closes the agent's end of the pipe or pseudoterminal, which makes Pump return.
-func (s *Stream) CloseInput() error { return s.from.Close() }
+// CutInput makes Pump return when the log has what is in the pipe or pseudoterminal now, even if a process keeps the other
+// end open.
+func (s *Stream) CutInput() error { return s.from.SetReadDeadline(time.Unix(1, 0)) }
 
 // CloseLog closes the log file.
 func (s *Stream) CloseLog() error { return s.log.Close() }
@@ -110,17 +113,24 @@ func (s *Stream) Discard() error {
 // When the channel release is closed, Pump no longer waits.
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
+	conn, err := s.from.SyscallConn()
+	if err != nil {
+		s.truncated = true
+		return
+	}
+	in := readEnd{from: s.from, conn: conn, busy: &s.busy}
 	buffer, full := make([]byte, firstBuffer), 0
 	pace := pace{began: time.Now()}
 	for {
-		n, err := readEnd{s.from}.Read(buffer)
+		n, err := in.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
 			s.truncated = true
 			return
 		}
+		s.busy.Store(false)
 		if err != nil {
 			// EIO is the end of a pseudoterminal: see readEnd.
-			s.truncated = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
+			s.truncated = err != io.EOF && !errors.Is(err, unix.EIO) // cut off
 			return
 		}
 		if pause := pace.next(time.Now(), n); pause > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,6 +211,73 @@ func TestPumpIsReleased(t *testing.T) {
 		t.Errorf("the rank can still write: %v", err)
 	}
 	limitFiles(t, unix.RLIM_INFINITY)
+}
+
+// TestCutInput checks that a Pump that is cut off while it writes to a slow log still writes everything that the rank had
+// printed, although another process keeps the other end open.
+func TestCutInput(t *testing.T) {
+	for name, open := range map[string]Opener{"pipe": OpenPipe, "terminal": OpenPTY} {
+		t.Run(name, func(t *testing.T) {
+			p := newPumpedFrom(t, open)
+			first, slow := make(chan bool), make(chan bool)
+			seen, once := p.Seen, sync.Once{}
+			p.Seen = func(piece []byte) {
+				once.Do(func() { close(first); <-slow })
+				seen(piece)
+			}
+			p.start()
+			text := bytesOf(3000)
+			if _, err := p.to.Write(text[:10]); err != nil {
+				t.Fatal(err)
+			}
+			<-first
+			if _, err := p.to.Write(text[10:]); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.CutInput(); err != nil {
+				t.Fatal(err)
+			}
+			close(p.free)
+			close(slow)
+			<-p.done
+			p.whole(t, text)
+			if p.Loss() != nil || !p.truncated {
+				t.Errorf("lost %v, truncated %t; want nothing lost, and that more could have come", p.Loss(), p.truncated)
+			}
+		})
+	}
+}
+
+// TestDrainOfSlowLog checks that Drain waits for what was read and is not in the log yet.
+func TestDrainOfSlowLog(t *testing.T) {
+	p := newPumped(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	real := p.log
+	p.log = w
+	defer func() { p.log = real }()
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil { // Fd also makes its writes block
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	if _, err := p.to.WriteString("last words"); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(3*quiet, func() { _, _ = io.ReadFull(r, make([]byte, 4096+10)) })
+	defer timer.Stop()
+	began := time.Now()
+	if Drain(p.Stream); p.Written() != 10 && time.Since(began) < drainLimit {
+		t.Errorf("Drain returned after %s, when the log had %d of 10 bytes", time.Since(began), p.Written())
+	}
+	_ = p.to.Close()
+	<-p.done
 }
 
 // say stores pieces, one per second.

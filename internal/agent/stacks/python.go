@@ -101,10 +101,6 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 		return nil, "the program has not been told to write its stacks (--faulthandler)"
 	case p.threads[0].State != job.ProcessRunning && p.threads[0].State != job.ProcessSleeping:
 		return nil, "no signal reaches the main thread"
-	case !p.same() || !process.Handles(p.pid, faulthandler.Signal) || !p.holds(file):
-		return nil, "the program has not registered faulthandler, as it does for --faulthandler unless Python was started with -I, -E or -S"
-	case mask(p.pid, p.pid, "SigBlk")&bit != 0:
-		return nil, "the main thread blocks the signal of faulthandler"
 	}
 	f, err := os.OpenFile(file, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -113,6 +109,13 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 	defer f.Close()
 	if err := f.Truncate(0); err != nil { // Python appends to the file
 		return nil, err.Error()
+	}
+	// Look just before the signal: it would end a process that has executed another program since.
+	switch {
+	case !p.same() || !process.Handles(p.pid, faulthandler.Signal) || !p.holds(file):
+		return nil, "the program has not registered faulthandler, as it does for --faulthandler unless Python was started with -I, -E or -S"
+	case mask(p.pid, p.pid, "SigBlk")&bit != 0:
+		return nil, "the main thread blocks the signal of faulthandler"
 	}
 	if err := unix.Tgkill(p.pid, p.pid, faulthandler.Signal); err != nil {
 		return nil, fmt.Sprintf("signal process %d: %v", p.pid, err)

@@ -2,9 +2,11 @@ package openmpi
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,8 @@ type listener struct {
 	socket *net.UnixListener
 	serve  server
 	wg     sync.WaitGroup
+	// closing is closed by close.
+	closing chan struct{}
 
 	mu    sync.Mutex
 	conns map[*net.UnixConn]bool
@@ -34,7 +38,7 @@ func newListener(serve server) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{socket: socket, serve: serve, conns: map[*net.UnixConn]bool{}}
+	l := &listener{socket: socket, serve: serve, closing: make(chan struct{}), conns: map[*net.UnixConn]bool{}}
 	l.wg.Go(l.accept)
 	return l, nil
 }
@@ -42,8 +46,16 @@ func newListener(serve server) (*listener, error) {
 func (l *listener) accept() {
 	for {
 		conn, err := l.socket.AcceptUnix()
-		if err != nil {
-			return // the socket was closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many files are open, and the shim waits
+			select {
+			case <-time.After(process.KillEvery):
+				continue
+			case <-l.closing:
+				return
+			}
 		}
 		pid, ok := peer.ProcessOf(conn)
 		if !ok || !process.IsDescendant(pid) || !l.add(conn) {
@@ -83,6 +95,7 @@ func (l *listener) env() string { return shim.Variable + "=" + l.socket.Addr().S
 
 // close closes the socket and every connection, and waits for their servers.
 func (l *listener) close() {
+	close(l.closing)
 	_ = l.socket.Close()
 	l.mu.Lock()
 	l.ended = true
