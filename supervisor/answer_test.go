@@ -147,7 +147,7 @@ func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5,
 }
 
 // TestNumbersOfHugeCheckpoints: gangrun reads the numbers in the checkpoint of a run that was stopped early for
-// at most searchLimit. If that is not enough, a checkpoint counts if gangrun found it complete when the ranks had
+// at most worthLook. If that is not enough, a checkpoint counts if gangrun found it complete when the ranks had
 // written it.
 func TestNumbersOfHugeCheckpoints(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -165,7 +165,7 @@ func TestNumbersOfHugeCheckpoints(t *testing.T) {
 			g.saves, g.exits = ckpt(7, 9), works().exits
 			w := newWorld(t, g)
 			w.spec.CheckpointDir, w.spec.EarlyStop = "/ckpt", "stop"
-			took := 11*time.Second + searchLimit
+			took := 11*time.Second + worthLook
 			if c.ask {
 				w.spec.BeforeStop, w.launcher.gangs[0].answers = job.BeforeStopUSR1, 1200*time.Millisecond
 				took += 6500 * time.Millisecond

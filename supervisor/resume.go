@@ -17,9 +17,10 @@ import (
 // waiting.
 const lastLook = 5 * time.Second
 
-// searchLimit limits the search for a checkpoint after an attempt. The search may read all numbers of the checkpoint.
-// As for checkpoints that a running gang writes, 10 minutes are enough for some hundred GB.
-const searchLimit = 10 * time.Minute
+// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good
+// enough. The search reads all numbers of the checkpoint. As for checkpoints that a running gang writes, 10
+// minutes are enough for some hundred GB.
+const worthLook = 10 * time.Minute
 
 // resume has what gangrun knows of the checkpoints of a run.
 //
@@ -110,10 +111,15 @@ func (l *loop) lookFirst(ctx context.Context) {
 // lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just failed. If the
 // directory cannot be read, the next attempt starts from the last checkpoint that was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
-	_, worth := earlystop.By(past[len(past)-1].Cause)
-	limited, cancel := context.WithTimeoutCause(ctx, searchLimit, fmt.Errorf("it takes longer than %s", job.Duration(searchLimit)))
-	defer cancel()
-	c, notes, ok := l.lookAvoiding(limited, past)
+	cause := past[len(past)-1].Cause
+	_, worth := earlystop.By(cause)
+	search := ctx
+	if worth {
+		var cancel context.CancelFunc
+		search, cancel = context.WithTimeoutCause(ctx, worthLook, fmt.Errorf("it takes longer than %s", job.Duration(worthLook)))
+		defer cancel()
+	}
+	c, notes, ok := l.lookAvoiding(search, past)
 	if r := l.resume.request; !ok && r != nil && r.found != nil {
 		c, ok = r.found, true
 		why := "it was good when the ranks had written it"
@@ -124,8 +130,10 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 	}
 	l.notes(notes)
 	if !ok {
-		if saved := l.lastSave(); ctx.Err() != nil && !worth && retry.Newer(l.resume.best, saved) {
-			l.resume.best = saved // an agent has verified it
+		// If there is no time to verify the checkpoints, the word of an agent counts. An agent does not look at the numbers.
+		if saved := l.lastSave(); ctx.Err() != nil && !worth && retry.CategoryOf(cause) != job.ModelDiverged && retry.Newer(l.resume.best, saved) {
+			l.resume.best = saved
+			l.emit(job.Event{Kind: job.KindCheckpoint, Attempt: number, Checkpoint: saved})
 		}
 		return
 	}

@@ -57,8 +57,8 @@ func TestSaveIsKnown(t *testing.T) {
 		w.supervisor.Launcher = &writing{fakeLauncher: w.launcher, saves: each10(2 * n)}
 		w.checkpoints.wait = 10 * time.Second
 		w.run(t)
-		if *w.report.ExitCode != code {
-			t.Errorf("with %d checkpoints: exit code %d (%s), want %d\n%s", 2*n, *w.report.ExitCode, w.report.ExitWhy, code, w.notes())
+		if saved := w.report.Attempts[0].Saved; *w.report.ExitCode != code || (saved != nil) != (n > 0) {
+			t.Errorf("with %d checkpoints: exit code %d (%s), saved %v; want %d\n%s", 2*n, *w.report.ExitCode, w.report.ExitWhy, saved, code, w.notes())
 		}
 	}
 }

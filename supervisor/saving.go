@@ -155,19 +155,23 @@ func (l *loop) saveBefore(g *gangEnd) {
 
 // present returns the newest good checkpoint, and what may be a checkpoint, before the ranks are asked. Because the ranks
 // wait, each of the two looks may take at most brief. If the file system answers, but verifying the newest checkpoint takes
-// longer, present returns the newest one that was known to be good. ok is false if the file system does not answer.
+// longer, present takes whatever may be a checkpoint for one. ok is false if the file system does not answer.
 func (l *loop) present(ctx context.Context, brief time.Duration) (newest *job.Checkpoint, found []saves.Found, ok bool) {
 	looking, cancel := context.WithTimeout(ctx, brief)
-	newest, ok = l.newest(looking)
+	newest, verified := l.newest(looking)
 	cancel()
-	if !ok {
-		if newest = l.resume.best; retry.Newer(newest, l.lastSave()) {
-			newest = l.lastSave()
-		}
-	}
 	looking, cancel = context.WithTimeout(ctx, brief)
 	defer cancel()
 	found, ok = l.scan(looking)
+	if verified {
+		return newest, found, ok
+	}
+	newest = l.resume.best
+	for _, f := range found {
+		if c := (&job.Checkpoint{Path: f.Path, Step: f.Step, Bytes: f.Bytes, Time: f.Time}); retry.Newer(newest, c) {
+			newest = c
+		}
+	}
 	return newest, found, ok
 }
 

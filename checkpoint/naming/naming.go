@@ -41,8 +41,8 @@ func ranks(name string) *regexp.Regexp {
 	return shardWord()
 }
 
-// undated returns name without the dates and times in it. A number of more digits is no date, and neither is a number
-// after "step" or a similar word.
+// undated returns name without the dates and times in it. A number is a date if it has exactly the digits of a date, or of
+// a date and a time, and is not directly after "step" or a similar word.
 func undated(name string) string {
 	var b strings.Builder
 	for {
@@ -51,7 +51,8 @@ func undated(name string) string {
 			return b.String() + name
 		}
 		start, end := at[0], at[1]
-		if digit(name, start-1) || digit(name, end) || stepNext().MatchString(name[:start]) {
+		plain := strings.Trim(name[start:end], "0123456789") == ""
+		if digit(name, start-1) || digit(name, end) || plain && stepNext().MatchString(name[:start]) {
 			for end = start; digit(name, end); end++ {
 			}
 			b.WriteString(name[:end])

@@ -19,7 +19,7 @@ func TestStep(t *testing.T) {
 		"checkpoint-9007199254740993": 9007199254740993,
 		"rl_model_20000000_steps.zip": 20000000, "rl_model_120000000_steps.zip": 120000000, "rl_model_190000000_steps.zip": 190000000,
 		"rl_model_200000000_steps": 200000000, "step_120000000.pt": 120000000, "melt.restart.120000000": 120000000, "epoch=19-step=20000000.ckpt": 20000000,
-		"step_20261121.pt": 20261121, "ckpt-20261121095912.pt": -1, "20261121_3.pt": 3, "20261121-0959123": 959123,
+		"step_20261121.pt": 20261121, "ckpt-20261121095912.pt": -1, "20261121_3.pt": 3, "update_2026-11-21.pt": -1, "20261121-0959123": 959123,
 		"model_ep10.pt": 10, "cp-0004.weights.h5": 4, "ep0-ba20-rank0": 20, "tp0-ep3-70.pt": 70,
 	} {
 		if got := Step(name); got != want {

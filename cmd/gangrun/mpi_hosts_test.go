@@ -135,10 +135,14 @@ func TestMPILateRank(t *testing.T) {
 					_, err := os.Stat(filepath.Join(r.dir, "late"))
 					return err == nil
 				})
+				hit := 0
 				for pid, line := range r.marked()[ownMark] {
-					if name, _, _ := strings.Cut(line, " "); filepath.Base(name) == stopped {
-						r.strike(pid, unix.SIGSTOP)
+					if name, _, _ := strings.Cut(line, " "); filepath.Base(name) == stopped && r.strike(pid, unix.SIGSTOP) {
+						hit++
 					}
+				}
+				if stopped != "" && hit != 1 {
+					t.Errorf("%d of %s stopped", hit, stopped)
 				}
 				if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o644); err != nil {
 					t.Fatal(err)

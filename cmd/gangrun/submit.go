@@ -39,6 +39,9 @@ func submitCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
+				if asJSON {
+					return view.JSON(c.App.Writer, plan)
+				}
 				return printPlan(c.App.Writer, plan)
 			}
 			ids, err := s.Submit(c.Context)

@@ -19,13 +19,13 @@ import (
 // surveyBox makes an agent in a separate container answer a survey. The container ends after the survey.
 func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*wire.SurveyReply, error) {
 	host, _ := s.settings.get()
-	starting, cancel := context.WithTimeout(ctx, containLimit)
-	defer cancel()
 	select {
 	case s.surveyed <- struct{}{}:
-	case <-starting.Done():
+	case <-ctx.Done():
 		return nil, status.Error(codes.Aborted, "the container of an earlier survey has not ended")
 	}
+	starting, cancel := context.WithTimeout(ctx, containLimit)
+	defer cancel()
 	c, err := s.newBox(starting, gang, host, "", *ask.Box)
 	if err != nil {
 		<-s.surveyed

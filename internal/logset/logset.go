@@ -201,9 +201,6 @@ func Read(ctx context.Context, logs []Log, book *rule.Book, note func(string)) (
 	return e, nil
 }
 
-// mostLocal limits how many ranks one host has.
-const mostLocal = 256
-
 // globalRanks changes the numbers that ranks have on their host into numbers of ranks of the job. offset is the number
 // of ranks on the hosts before it. count is the number of ranks on this host. Ranks that are named in lines count, too.
 func globalRanks(lines []job.Line, offset int) (count int) {
@@ -218,7 +215,7 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 	}
 	if count == 0 {
 		for _, l := range lines {
-			if l.Rank >= offset && l.Rank < offset+mostLocal {
+			if l.Rank >= offset && l.Rank < offset+logtext.MostLocal {
 				count = max(count, l.Rank+1-offset)
 			}
 		}

@@ -102,7 +102,7 @@ func placeOnSlots(ranks int, hosts []job.Host) (topology.Choice, error) {
 	c := topology.Choice{
 		Placement: placement, Level: job.LocalityAny,
 		Cost: topology.Cost{Racks: len(racks), Switches: len(switches), Hosts: len(placement.Hosts), Bottleneck: topology.NoRing},
-		Why:  []string{"ranks without GPUs are dealt evenly over the hosts, in the order of the list"},
+		Why:  []string{"ranks without GPUs are dealt evenly over the slots of the hosts, in the order of the list"},
 	}
 	switch {
 	case len(placement.Hosts) == 1:

@@ -224,11 +224,11 @@ func srunArgs(nodes []string, program string) []string {
 }
 
 // srunEnv returns the environment of srun. It leaves out variables that would be options for srun, and variables that
-// describe the step of this process.
+// describe the step of this process. Without the options for GPUs, a step gets all GPUs that the job has on its nodes.
 func srunEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER", "SLURM_MEM_PER", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_TRES", "SLURM_STEP", "SLURM_HINT", "SLURM_EXCLUSIVE", "SLURM_OVERLAP", "SLURM_KILL_BAD_EXIT", "SLURM_WAIT", "SLURM_CPU_BIND", "SLURM_MPI_TYPE", "SRUN_", "SLURM_UNBUFFEREDIO", "SLURM_LABELIO", "SLURM_OPEN_MODE", "SLURM_RESV_PORTS", "SLURM_PROLOG", "SLURM_EPILOG", "SLURM_TASK_PROLOG", "SLURM_TASK_EPILOG", "PMI_", "PMIX_"} {
+		for _, prefix := range []string{"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER", "SLURM_MEM_PER", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION", "SLURM_TRES", "SLURM_STEP", "SLURM_HINT", "SLURM_EXCLUSIVE", "SLURM_OVERLAP", "SLURM_KILL_BAD_EXIT", "SLURM_WAIT", "SLURM_CPU_BIND", "SLURM_MPI_TYPE", "SRUN_", "SLURM_UNBUFFEREDIO", "SLURM_LABELIO", "SLURM_OPEN_MODE", "SLURM_RESV_PORTS", "SLURM_PROLOG", "SLURM_EPILOG", "SLURM_TASK_PROLOG", "SLURM_TASK_EPILOG", "SLURM_GPUS", "SLURM_GPU_", "SLURM_CPUS_PER_GPU", "SLURM_GRES", "SLURM_EXACT", "PMI_", "PMIX_"} {
 			if strings.HasPrefix(name, prefix) {
 				return true
 			}

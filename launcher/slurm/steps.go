@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,9 +163,7 @@ func (s *Steps) connect(ctx context.Context, r stepserver.Report) (*sshclient.Cl
 		if err == nil {
 			return c, nil
 		}
-		last = err
-		var dial *sshclient.DialError
-		if !errors.As(err, &dial) || dial.Reason != sshclient.DialNameUnknown {
+		if last = err; ctx.Err() != nil {
 			break
 		}
 	}
@@ -231,7 +230,7 @@ func (s *Steps) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
 	steps := slices.Clone(s.steps)
-	servers := s.servers
+	servers := maps.Clone(s.servers)
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	asking, cancel := context.WithTimeout(ctx, endLimit)

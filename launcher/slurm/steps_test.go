@@ -168,8 +168,8 @@ func TestOtherNode(t *testing.T) {
 
 // TestSrunEnv checks that variables that a user has set for other steps do not change gangrun's steps.
 func TestSrunEnv(t *testing.T) {
-	got := srunEnv([]string{"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_NTASKS_PER_NODE=2", "SRUN_CPUS_PER_TASK=2", "SLURM_MEM_PER_CPU=10", "SLURM_STEP_ID=0", "SLURM_CONF=/x", "PATH=/bin", "PMIX_RANK=0"})
-	if want := "SLURM_JOB_ID=7 SLURM_CONF=/x PATH=/bin"; strings.Join(got, " ") != want {
+	got := srunEnv([]string{"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_NTASKS_PER_NODE=2", "SRUN_CPUS_PER_TASK=2", "SLURM_MEM_PER_CPU=10", "SLURM_GPUS=8", "SLURM_GPUS_PER_TASK=1", "SLURM_GPU_BIND=none", "SLURM_CPUS_PER_GPU=4", "SLURM_GRES_FLAGS=x", "SLURM_EXACT=1", "SLURM_JOB_GPUS=0,1", "SLURM_STEP_ID=0", "SLURM_CONF=/x", "PATH=/bin", "PMIX_RANK=0"})
+	if want := "SLURM_JOB_ID=7 SLURM_JOB_GPUS=0,1 SLURM_CONF=/x PATH=/bin"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -47,7 +47,7 @@ func (w *Watch) Blame(h job.HangReport, looks ...[]job.RankStack) job.HangReport
 	if h.Collectives, blamed = flightrecord.Analyse(records); len(blamed) > 0 && h.Confidence < recorded {
 		h.Ranks, h.Why, h.Confidence = blamed, flightrecord.Words(about(h.Collectives, blamed)), recorded
 	}
-	h.Raised = w.raised(0)
+	h.Raised = w.raisedLast()
 	h.Text = Words(h, w.arrived)
 	switch {
 	case h.Why != "":

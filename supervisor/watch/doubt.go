@@ -13,6 +13,8 @@ import (
 type doubts struct {
 	silence doubt // the job has never reported its progress regularly and uses CPU time: it may hang
 	fall    doubt // ranks have printed a Python exception, but have not ended; see fell
+	// every is the time between two looks because of an exception; 0 if there was no look since a rank has printed one.
+	every time.Duration
 }
 
 // doubt is the state of one of these suspicions.
@@ -36,10 +38,14 @@ func (w *Watch) Doubtful() bool {
 	if w.timeout > 0 && len(w.living()) > 1 && w.clock >= w.doubts.fall.next && len(w.raised(raisedLimit)) > 0 {
 		return true
 	}
+	return w.timeout > 0 && len(w.living()) > 1 && w.quiet() && w.clock >= w.doubts.silence.next
+}
+
+// quiet reports whether a gang that has worked shows neither progress nor weak signs of life, although it has never
+// reported its progress regularly.
+func (w *Watch) quiet() bool {
 	limit := w.limit()
-	silent := w.silent()
-	return w.timeout > 0 && len(w.living()) > 1 && !w.rhythm(limit) &&
-		silent > limit && w.clock-w.weak.last > limit && w.clock >= w.doubts.silence.next && (w.progress.moves > 0 || w.worked())
+	return !w.rhythm(limit) && w.silent() > limit && w.clock-w.weak.last > limit && (w.progress.moves > 0 || w.worked())
 }
 
 // Judge returns the report of a hang if stacks shows that the gang hangs, and otherwise nil. The caller
@@ -50,8 +56,11 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	}
 	limit := w.limit()
 	silent := w.silent()
-	if silent <= limit { // there has been progress, or gangrun has looked only because of an exception
+	if !w.quiet() { // there has been a sign of life, or gangrun has looked only because of an exception
 		w.doubts.silence = doubt{}
+		return nil
+	}
+	if w.clock < w.doubts.silence.next {
 		return nil
 	}
 	stacks = w.settled(stacks)

@@ -12,10 +12,12 @@ const (
 	// raisedLimit is how long the last output of a rank must have been an exception before gangrun reads the
 	// stacks of the gang.
 	raisedLimit = 10 * time.Second
-	// raisedEvery is the time between two readings. raisedLooks is the number of readings in a row that must
-	// show the same.
-	raisedEvery = 5 * time.Second
-	raisedLooks = 2
+	// raisedEvery is the time between two readings. If a reading shows no hang, because the program has caught the
+	// exception, this time doubles, up to raisedRarely. raisedLooks is the number of readings in a row that must show
+	// the same.
+	raisedEvery  = 5 * time.Second
+	raisedRarely = 10 * time.Minute
+	raisedLooks  = 2
 )
 
 // raised returns the ranks whose last output has been a Python exception for at least limit.
@@ -26,6 +28,12 @@ func (w *Watch) raised(limit time.Duration) (ranks []int) {
 		}
 	}
 	return ranks
+}
+
+// raisedLast returns the ranks whose last output is a Python exception that may be why the gang no longer makes progress.
+// An exception that the program caught long before the last progress is not.
+func (w *Watch) raisedLast() []int {
+	return slices.DeleteFunc(w.raised(0), func(rank int) bool { return w.ranks[rank].raised < w.progress.last-w.limit()/gapFactor })
 }
 
 // fell returns the report of a hang if ranks that have raised an exception are in MPI_Finalize, and all others
@@ -40,7 +48,8 @@ func (w *Watch) fell(stacks []job.RankStack) *job.HangReport {
 	groups := stacktree.Groups(w.settled(stacks))
 	odd := stacktree.Finalizing(groups)
 	if len(odd.Ranks) == 0 || slices.ContainsFunc(odd.Ranks, func(r int) bool { return !slices.Contains(ranks, r) }) {
-		w.doubts.fall = doubt{next: w.doubts.fall.next}
+		w.doubts.every = min(max(2*w.doubts.every, raisedEvery), raisedRarely)
+		w.doubts.fall = doubt{next: w.clock + w.doubts.every}
 		return nil
 	}
 	if places := stacktree.Text(groups); places != w.doubts.fall.places {

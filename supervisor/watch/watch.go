@@ -181,8 +181,11 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	if first || r.state != p.State {
 		r.state, r.stateFor = p.State, w.clock
 	}
-	if !p.Raised || !before.Raised {
+	if !p.Raised || !before.Raised || p.Output > before.Output {
 		r.raised = w.clock
+	}
+	if p.Raised && p.Output > before.Output {
+		w.doubts.fall, w.doubts.every = doubt{}, 0 // it may be another exception
 	}
 	if p.Stdin {
 		w.input.move(w.clock)
@@ -203,6 +206,10 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 		if yes {
 			w.signs[s].move(w.clock)
 		}
+	}
+	// The main thread of a rank that reads or writes much is in the kernel nearly always, but not for long.
+	if (p.State == job.ProcessDisk || p.State == job.ProcessZombie) && (moved[job.SignSteps] || moved[job.SignIO] || moved[job.SignFaults]) {
+		r.stateFor = w.clock
 	}
 	steps := moved[job.SignSteps] || moved[job.SignBeats]
 	w.steps = max(w.steps, p.Moves+p.Beats)

@@ -150,6 +150,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}{
 		"output only at the end":              {{2, func(p *job.Pulse) { works(p); prints(p) }}, {1000, busy}, {1, steps}},
 		"a compilation at the start":          {{1, func(p *job.Pulse) { works(p); prints(p) }}, {40, func(p *job.Pulse) { works(p); grows(p) }}, {50, steps}},
+		"weights from a slow disk":            {{1, func(p *job.Pulse) { works(p); prints(p) }}, {60, func(p *job.Pulse) { p.State = job.ProcessDisk; reads(p) }}, {50, steps}},
 		"an evaluation that reads":            {{20, steps}, {40, but(works, func(p *job.Pulse) { works(p); reads(p) }, 0)}, {20, steps}},
 		"evaluations that get longer":         {{20, steps}, {9, busy}, {20, steps}, {40, busy}, {20, steps}, {190, busy}, {20, steps}},
 		"uneven steps":                        {{5, steps}, {8, busy}, {1, steps}, {1, busy}, {2, steps}, {30, busy}, {3, steps}},

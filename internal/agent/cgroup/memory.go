@@ -51,6 +51,7 @@ func (g Memory) Left() (least int64, limited bool) {
 	for dir := g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
 		most, ok := numberIn(dir, limit)
 		used, known := numberIn(dir, usage)
+		used = max(0, used-g.reclaimable(dir))
 		if left := max(0, most-used); ok && known && (!limited || left < least) {
 			least, limited = left, true
 		}

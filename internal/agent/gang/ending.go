@@ -140,15 +140,15 @@ func (e *ending) killRound() bool {
 }
 
 // unreaped returns the ranks whose processes SIGKILL has not ended. If only descendants of ranks are left, it returns the
-// first rank of this host that did not end well, because another attempt may follow. Ranks that have all ended well
-// remain good.
+// first rank of this host that did not end well by itself, because another attempt may follow. Ranks that have all ended
+// well remain good.
 func (g *Gang) unreaped() []int32 {
 	ranks := g.left()
 	if empty, _ := g.Children.Empty(); len(ranks) > 0 || empty {
 		return ranks
 	}
 	for _, r := range g.ranks {
-		if child := r.child.Load(); child != nil && child.Status != 0 {
+		if child := r.child.Load(); child != nil && (child.Status != 0 || g.phase.endingBefore(child.When)) {
 			return []int32{int32(r.number)}
 		}
 	}

@@ -3,13 +3,13 @@ package gang
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/process/processtest"
-	"time"
 )
 
 // TestSooner: a second request to end never extends the grace period.

@@ -90,6 +90,11 @@ const (
 	faultsBytes = 1 << 20
 )
 
+// registered reports whether the process handles the signal of faulthandler, and has file open.
+func (p *proc) registered(file string) bool {
+	return p.same() && process.Handles(p.pid, faulthandler.Signal) && p.holds(file)
+}
+
 // faults asks a Python process for its stacks by a signal, if it handles that signal and has file open. The
 // process goes on. The kernel restarts most system calls that the signal interrupts, and Python's own
 // functions go on waiting. But sleep(3) and similar functions in C return early. The text says why there are
@@ -101,6 +106,8 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 		return nil, "the program has not been told to write its stacks (--faulthandler)"
 	case p.threads[0].State != job.ProcessRunning && p.threads[0].State != job.ProcessSleeping:
 		return nil, "no signal reaches the main thread"
+	case !p.registered(file):
+		return nil, "the program has not registered faulthandler, as it does for --faulthandler unless Python was started with -I, -E or -S"
 	}
 	f, err := os.OpenFile(file, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -110,10 +117,9 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 	if err := f.Truncate(0); err != nil { // Python appends to the file
 		return nil, err.Error()
 	}
-	// Look just before the signal: it would end a process that has executed another program since.
 	switch {
-	case !p.same() || !process.Handles(p.pid, faulthandler.Signal) || !p.holds(file):
-		return nil, "the program has not registered faulthandler, as it does for --faulthandler unless Python was started with -I, -E or -S"
+	case !p.registered(file): // look again just before the signal, which would end another program
+		return nil, "the process has executed another program"
 	case mask(p.pid, p.pid, "SigBlk")&bit != 0:
 		return nil, "the main thread blocks the signal of faulthandler"
 	}

@@ -77,6 +77,9 @@ func (v Surveyor) libraries(ctx context.Context, program string) (list []job.Ver
 // listing sets a variable and does not use --list, because with --list that loader stops at a missing library. See
 // ld.so(8).
 func listing(loader, program string, env []string) (argv, in []string, ok bool) {
+	if real, err := filepath.EvalSymlinks(program); err == nil {
+		program = real // the kernel resolves links, too, so that $ORIGIN is the directory of the real program
+	}
 	switch name := filepath.Base(loader); {
 	case strings.HasPrefix(name, "ld-musl-"):
 		return []string{loader, "--list", program}, env, true

@@ -126,21 +126,20 @@ func (w *Watch) run(ctx, asking context.Context) {
 		case <-w.check:
 		case <-next.C:
 		}
+		if !end.IsZero() && time.Until(end) <= w.reserve {
+			w.end(job.EndedBatchLimit)
+			return
+		}
 		j, err := w.show(asking, w.job.ID)
 		if err != nil && !errors.Is(err, slurmjob.ErrUnknown) {
-			left := time.Until(end) - w.reserve
-			switch {
-			case end.IsZero():
-				left = recheck
-				if !noted && asking.Err() == nil {
-					w.note(fmt.Sprintf("the time limit of job %s is not known: %v", w.job.ID, err))
-				}
+			left := recheck
+			if !end.IsZero() {
+				left = min(left, max(0, time.Until(end)-w.reserve))
+			} else if !noted && asking.Err() == nil {
+				w.note(fmt.Sprintf("the time limit of job %s is not known: %v", w.job.ID, err))
 				noted = true
-			case left <= 0 && asking.Err() == nil:
-				w.end(job.EndedBatchLimit)
-				return
 			}
-			next.Reset(min(left, recheck))
+			next.Reset(left)
 			continue
 		}
 		if err != nil || !j.Running() { // outside of the job (salloc), gangrun learns it in no other way
@@ -155,6 +154,9 @@ func (w *Watch) run(ctx, asking context.Context) {
 		if left <= 0 {
 			w.end(job.EndedBatchLimit)
 			return
+		}
+		if left > slurmjob.Limit { // ask once more, because the limit may have been extended: the answer may take so long
+			left -= slurmjob.Limit
 		}
 		next.Reset(left)
 	}

@@ -79,6 +79,7 @@ func TestLimitOfSilentSlurm(t *testing.T) {
 				if asked++; asked == 1 {
 					return slurmjob.Job{State: "RUNNING", End: began.Add(time.Hour)}, nil
 				}
+				time.Sleep(slurmjob.Limit)
 				return slurmjob.Job{}, errors.New("no answer")
 			})
 			if check > 0 {

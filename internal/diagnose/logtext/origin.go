@@ -109,6 +109,9 @@ func streamless(name string) string {
 	return stderrName.ReplaceAllString(stdoutName.ReplaceAllString(name, "/"), "/")
 }
 
+// MostLocal limits how many ranks one host has.
+const MostLocal = 256
+
 // manyRanks is the number from which the lowest number in names of logs is not that of a rank. The ranks are then the
 // differences from the lowest number.
 const manyRanks = 10
@@ -154,6 +157,11 @@ func numberRanks(all []Origin, group []int) {
 	}
 	// There is one log for each rank of each host. The second number is the local rank.
 	perHost := map[string]int{}
+	for _, v := range values {
+		if Number(v[last]) >= MostLocal {
+			return // a time or a process ID
+		}
+	}
 	for _, v := range values {
 		perHost[v[varying[0]]] = max(perHost[v[varying[0]]], Number(v[last])+1)
 	}

@@ -49,8 +49,11 @@ func (c Config) readAddress(e *Endpoint, o *options) (err error) {
 // readJumps sets the jump hosts of e.
 func (c Config) readJumps(e *Endpoint, o *options) error {
 	command, jump := o.first("proxycommand"), o.first("proxyjump")
-	// Of the two, the first one in the files counts, but "ProxyCommand none" does not count.
-	if v := command.value(); v != "" && !strings.EqualFold(v, "none") && (jump.value() == "" || command.order < jump.order) {
+	// Of the two, the first one in the files counts, even if it is "ProxyCommand none".
+	if v := command.value(); v != "" && (jump.value() == "" || command.order < jump.order) {
+		if strings.EqualFold(v, "none") {
+			return nil
+		}
 		return command.fail("use ProxyJump for this host", "ProxyCommand %q: gangrun runs no command to reach a host", v)
 	}
 	if v := jump.value(); v != "" && !strings.EqualFold(v, "none") {
