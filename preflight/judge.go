@@ -53,7 +53,7 @@ func (t *trial) judge(a job.Attempt, res result) step {
 	if s.cause.Text == "" {
 		s.cause.Text = endedHow(res.outcome)
 	}
-	fewer := s.ranks < t.spec.Ranks
+	fewer := s.ranks < max(t.spec.Ranks, t.p.Gang.Ranks)
 	if line, ok := t.p.WorldSize(evidence); ok && fewer {
 		s.judgement, s.line = worldSize, line
 		return s

@@ -30,6 +30,12 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
+// Gang is the gang that follows a preflight.
+type Gang struct {
+	None  bool // no gang follows; a job of a single rank then gets a trial, too
+	Ranks int  // if the job that is checked has only a part of the gang's ranks: how many the gang has; otherwise 0
+}
+
 // Preflight checks a job before its gang is started. Surveyor, Runner, Place, Diagnose, WorldSize,
 // Run, LogDir and Scratch must be set.
 type Preflight struct {
@@ -59,8 +65,7 @@ type Preflight struct {
 	// Input identifies the standard input of this run. It is empty if the run has no standard input, and
 	// UnknownInput if the standard input cannot be identified.
 	Input string
-	// Alone is true if no gang follows. A job of a single rank then gets a trial, too.
-	Alone bool
+	Gang Gang // that follows the preflight
 	// Private has directories of gangrun itself. Changes in them do not count as changes that the trial has
 	// made.
 	Private []string
@@ -79,7 +84,7 @@ const UnknownInput = "?"
 // the trial as the last check. After a step that has found an error, Check skips the further steps. It returns all
 // findings. It emits KindTrial events about the progress of the trial, and KindStarted and KindExit events for its
 // ranks. If the gang has only one rank, there is no trial, because the start of the gang itself shows the same; but
-// there is a trial if Alone is true. If ctx was cancelled, the error is that of ctx. Any other error is a failure of
+// there is a trial if Gang.None is true. If ctx was cancelled, the error is that of ctx. Any other error is a failure of
 // gangrun itself.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
@@ -109,7 +114,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Alone {
+	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Gang.None {
 		return findings, nil
 	}
 	t := &trial{p: p, spec: spec, emit: emit}

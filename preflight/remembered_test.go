@@ -156,7 +156,7 @@ func TestTrialRememberedByRanks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, dies("assertion: x"), succeeds, dies("assertion: x"), dies("assertion: x"))
 		for i, c := range []struct{ ranks, tried int }{{8, 2}, {3, 2}, {2, 2}, {1, 3}} {
-			s.spec.Ranks, s.Alone = c.ranks, c.ranks == 1
+			s.spec.Ranks, s.Gang.None = c.ranks, c.ranks == 1
 			if _, err := s.check(t.Context()); err != nil {
 				t.Fatal(err)
 			}

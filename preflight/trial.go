@@ -67,7 +67,9 @@ func (t *trial) steps(ctx context.Context) (findings []job.Finding, last step, e
 		}
 	}
 	if last.judgement != good {
-		findings = append(findings, last.finding(t.spec))
+		spec := t.spec
+		spec.Ranks = max(spec.Ranks, t.p.Gang.Ranks)
+		findings = append(findings, last.finding(spec))
 	}
 	return findings, last, nil
 }

@@ -235,8 +235,11 @@ func TestTrial(t *testing.T) {
 			want: []string{`program error permission-error h1: the program "/bin/train" may not be executed: it is not executable`}},
 		{name: "off", setup: func(s *scene) { s.spec.Trial.Mode = job.TrialOff }},
 		{name: "static only", setup: func(s *scene) { s.spec.Preflight = job.PreflightStatic }},
+		{name: "one rank of a gang of eight", setup: func(s *scene) { s.spec.Ranks, s.Gang = 1, Gang{None: true, Ranks: 8} }, plays: []play{dies("assertion: x")},
+			want: []string{"trial warning assertion h1: the trial failed on 1 rank after 1.0 s; the gang of 8 ranks may still work: x"},
+			said: []string{announced, "failed after 1.0 s; it may need more ranks: x"}},
 		{name: "a gang of one is its own trial", setup: func(s *scene) { s.spec.Ranks = 1 }},
-		{name: "one rank that no gang follows", setup: func(s *scene) { s.spec.Ranks, s.Alone = 1, true }, plays: []play{dies("assertion: x")},
+		{name: "one rank that no gang follows", setup: func(s *scene) { s.spec.Ranks, s.Gang.None = 1, true }, plays: []play{dies("assertion: x")},
 			want: []string{"trial error assertion h1: the trial failed on 1 rank after 1.0 s: x"},
 			said: []string{announced, "failed after 1.0 s: x"}},
 	} {

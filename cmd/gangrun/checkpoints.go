@@ -63,9 +63,8 @@ func checkpointsCommand() *cli.Command {
 				return err
 			}
 			if keep != nil {
-				return prune(c, dir, list, *keep, asJSON)
-			}
-			if asJSON {
+				err = prune(c, dir, list, *keep, asJSON)
+			} else if asJSON {
 				err = view.JSON(c.App.Writer, list)
 			} else if len(list) == 0 {
 				_, err = fmt.Fprintf(c.App.Writer, "there are no checkpoints in %q\n", dir)

@@ -53,10 +53,11 @@ func psCommand() *cli.Command {
 			if !c.Bool("all") {
 				runs = newest(runs)
 			}
+			list := present(c.Context, runs)
 			if asJSON {
-				return view.JSON(c.App.Writer, runs)
+				return view.JSON(c.App.Writer, list)
 			}
-			return printRuns(c.Context, c.App.Writer, c.App.ErrWriter, runs, time.Now())
+			return printRuns(c.App.Writer, c.App.ErrWriter, list, time.Now())
 		},
 	}
 }
@@ -72,29 +73,49 @@ func newest(runs []home.Summary) []home.Summary {
 	return kept
 }
 
-func printRuns(ctx context.Context, w, notes io.Writer, runs []home.Summary, now time.Time) error {
+// listed is a run in the list.
+type listed struct {
+	home.Summary
+	// Missing is true if the run has not ended, and its controller was on another host and may be gone there. If Slurm
+	// says that it is gone, the state of the run is lost.
+	Missing bool `json:"controller_missing,omitempty"`
+
+	tell func(notes io.Writer) // says what to do about the missing controller
+}
+
+// present finds out which controllers are missing.
+func present(ctx context.Context, runs []home.Summary) []listed {
+	list := []listed{}
+	for _, r := range runs {
+		l := listed{Summary: r}
+		run := home.Run{ID: r.Run, Dir: r.Dir}
+		if c := presence.MissingController(run); !r.State.Final() && c != nil {
+			end := presence.SlurmEnd(ctx, r.Batch)
+			if l.Missing = true; end != "" {
+				l.State = job.StateLost
+			}
+			l.tell = func(notes io.Writer) { presence.NoteMissing(notes, run, *c, end) }
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+func printRuns(w, notes io.Writer, runs []listed, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	jobs := slices.ContainsFunc(runs, func(r home.Summary) bool { return r.Batch != nil })
+	jobs := slices.ContainsFunc(runs, func(r listed) bool { return r.Batch != nil })
 	header := "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT"
 	if jobs {
 		header += "\tJOB"
 	}
 	fmt.Fprintln(t, header)
-	var tell []func()
 	for _, r := range runs {
 		state, end, step, exit := string(r.State), now, "", ""
 		if r.Problem != "" {
 			state = "unknown: " + r.Problem
 		}
-		run := home.Run{ID: r.Run, Dir: r.Dir}
-		if !r.State.Final() {
-			if c := presence.MissingController(run); c != nil {
-				end := presence.SlurmEnd(ctx, r.Batch)
-				if state += "?"; end != "" {
-					state = string(job.StateLost)
-				}
-				tell = append(tell, func() { presence.NoteMissing(notes, run, *c, end) })
-			}
+		if r.Missing && r.State != job.StateLost {
+			state += "?"
 		}
 		if !r.Ended.IsZero() {
 			end = r.Ended
@@ -120,8 +141,10 @@ func printRuns(ctx context.Context, w, notes io.Writer, runs []home.Summary, now
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, note := range tell {
-		note()
+	for _, r := range runs {
+		if r.tell != nil {
+			r.tell(notes)
+		}
 	}
 	return nil
 }

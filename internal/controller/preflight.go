@@ -74,7 +74,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		LogDir:    logs,
 		Scratch:   scratch,
 		Private:   []string{s.home},
-		Alone:     s.PreflightOnly,
+		Gang:      preflight.Gang{None: s.PreflightOnly, Ranks: s.GangRanks},
 		Input:     inputOf(s.stdin()),
 	}}, nil
 }

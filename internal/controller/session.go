@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/gangrun/gangrun/internal/controller/batchjob"
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
@@ -58,6 +60,7 @@ type Options struct {
 	Terse         bool // only the cause of a failure is shown
 	Verbose       bool // the preflight's table of hosts is shown even if the hosts do not differ
 	PreflightOnly bool // there is no gang after the preflight
+	GangRanks     int  // for PreflightOnly: how many ranks the gang will have; 0 if as many as the job
 	// Universe is the value of MPI_UNIVERSE_SIZE for programs of MPICH: a number of ranks, -1 for no limit
 	// (INFINITE), or 0 for the size of the gang.
 	Universe int
@@ -87,7 +90,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	if options.taken == nil {
 		named := namesHosts(spec)
-		if err := (batchjob.Start{Lookup: os.LookupEnv, Detach: options.Detached != nil, OwnHosts: named}).Check(context.Background()); err != nil {
+		if err := (batchjob.Start{Lookup: os.LookupEnv, Detach: options.Detached != nil, OwnHosts: named, Terminal: term.IsTerminal(0)}).Check(context.Background()); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,8 @@ type logShow struct {
 	reader growing.Reader
 	files  map[string]*growing.File // by path; those of earlier attempts, too
 	screen *screen.Screen           // nil until there is something to show
+	dir    string                   // of the logs of the attempt that is shown
+	shown  []File                   // the logs of that attempt
 	stop   context.CancelFunc       // called when the screen takes nothing more
 	err    error                    // not everything was shown
 }
@@ -47,6 +49,7 @@ func (q Query) Show(ctx context.Context, run home.Run, follow bool) error {
 			})
 		}
 		_, dir := q.where(summary)
+		s.turnTo(ctx, dir, files)
 		s.watch.Add(dir)
 		s.read(ctx, files, growing.Changes{All: true})
 		if ctx.Err() != nil || !follow || summary.State.Final() {
@@ -63,6 +66,17 @@ func (q Query) Show(ctx context.Context, run home.Run, follow bool) error {
 			}
 		}
 	}
+}
+
+// turnTo shows the rest of the logs of the attempt before, if dir has the logs of another attempt.
+func (s *logShow) turnTo(ctx context.Context, dir string, files []File) {
+	if s.screen != nil && s.dir != dir {
+		s.read(ctx, s.shown, growing.Changes{All: true})
+		for _, f := range s.shown {
+			_ = s.screen.EndOfStream(f.Rank, f.Stream == "err") // a line without an end is not continued by the next attempt
+		}
+	}
+	s.dir, s.shown = dir, files
 }
 
 // read shows what has come to the files that have changed.

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// Requeue ends a running job and queues it again. The job then does not get the nodes in excluded.
+// Requeue ends a running job and queues it again. The job then does not get the nodes in excluded. Of a job array, only this
+// task is queued again: by its ID, Slurm would requeue the whole array if the task has the ID of the array.
 // Slurm changes the nodes of a job only while the job is queued. There is time for that: Slurm
 // starts a requeued job only after the lifetime of Slurm's job credentials, which is two minutes by
 // default.
 func Requeue(ctx context.Context, j Job, excluded []string) error {
 	if len(excluded) == 0 {
-		_, err := scontrol(ctx, "requeue", j.ID)
+		_, err := scontrol(ctx, "requeue", j.Task)
 		return err
 	}
 	list := strings.Join(excluded, ",")
@@ -25,19 +26,19 @@ func Requeue(ctx context.Context, j Job, excluded []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	excluding, stop := exclude(ctx, j.ID, list)
+	excluding, stop := exclude(ctx, j.Task, list)
 	defer stop()
 	select {
 	case <-excluding:
 	case <-time.After(time.Second): // a command that does not start is no reason to lose the job
 	}
-	if _, err := scontrol(ctx, "requeue", j.ID); err != nil {
+	if _, err := scontrol(ctx, "requeue", j.Task); err != nil {
 		if now, failed := Show(ctx, j.ID); failed == nil && now.State == "RUNNING" {
 			return err
 		}
 	}
 	for {
-		_, err := scontrol(ctx, "update", "JobId="+j.ID, "ExcNodeList="+list)
+		_, err := scontrol(ctx, "update", "JobId="+j.Task, "ExcNodeList="+list)
 		if err == nil {
 			return nil
 		}

@@ -20,6 +20,7 @@ const Limit = 10 * time.Second
 // Job is what Slurm says of a job.
 type Job struct {
 	ID       string
+	Task     string // as in 11_3 if the job is a task of a job array; otherwise the same as ID
 	State    string // as in RUNNING
 	Reason   string // why it is in that state, as in TimeLimit
 	Restarts int    // how often it was requeued
@@ -52,6 +53,11 @@ func Show(ctx context.Context, id string) (Job, error) {
 	}
 	if err != nil {
 		return Job{}, err
+	}
+	for line := range strings.Lines(out) { // the ID of a task may be that of its job array, too
+		if strings.HasPrefix(line, "JobId="+id+" ") {
+			return parse(line)
+		}
 	}
 	return parse(out)
 }
@@ -119,6 +125,10 @@ func parse(text string) (Job, error) {
 	}
 	if j.ID == "" || j.State == "" {
 		return j, fmt.Errorf("scontrol show job: no job in what it printed: %.200q", text)
+	}
+	j.Task = j.ID
+	if _, err := strconv.Atoi(fields["ArrayTaskId"]); err == nil {
+		j.Task = fields["ArrayJobId"] + "_" + fields["ArrayTaskId"]
 	}
 	if !none(fields["ExcNodeList"]) {
 		j.Excluded = fields["ExcNodeList"]

@@ -8,7 +8,7 @@ import (
 // TestParse parses recorded lines of Slurm 22.05.
 func TestParse(t *testing.T) {
 	j, err := parse("JobId=12 ArrayJobId=11 ArrayTaskId=1 JobName=a b=c UserId=bob(7002) GroupId=(7002) MCS_label=N/A Priority=1 Nice=0 Account=(null) QOS=(null) JobState=RUNNING Reason=None Dependency=(null) Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=0:0 RunTime=00:00:01 TimeLimit=00:01:00 TimeMin=N/A SubmitTime=1795190400 EligibleTime=1795190400 AccrueTime=1795190400 StartTime=1795190400 EndTime=1795190460 Deadline=N/A PreemptEligibleTime=1795190400 PreemptTime=None SuspendTime=None ReqNodeList=(null) ExcNodeList=h[2-3] NodeList=h1 BatchHost=h1 Command=(null)\n")
-	if err != nil || j.ID != "12" || j.State != "RUNNING" || j.Restarts != 2 || !j.Requeue || j.Preempted || j.Excluded != "h[2-3]" || j.BatchHost != "h1" || !j.End.Equal(time.Unix(1795190460, 0)) {
+	if err != nil || j.ID != "12" || j.Task != "11_1" || j.State != "RUNNING" || j.Restarts != 2 || !j.Requeue || j.Preempted || j.Excluded != "h[2-3]" || j.BatchHost != "h1" || !j.End.Equal(time.Unix(1795190460, 0)) {
 		t.Errorf("%+v, %v", j, err)
 	}
 	if j, err := parse("JobId=7 JobState=PENDING Reason=None Restarts=0 TimeLimit=UNLIMITED EndTime=1795190460 PreemptTime=None"); err != nil || !j.End.IsZero() {

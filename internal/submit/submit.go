@@ -4,10 +4,12 @@ package submit
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/shell"
@@ -34,8 +36,13 @@ type Plan struct {
 	Gang  Batch
 }
 
-// trialMinutes is the time limit of the trial's job, in minutes.
-const trialMinutes = 5
+// leastMinutes is the shortest time limit of the trial's job, in minutes.
+const leastMinutes = 5
+
+// minutes returns the time limit of the trial's job, in minutes. The checks before the trial have two of them.
+func minutes(spec job.Spec) int {
+	return max(leastMinutes, 2+int(math.Ceil(time.Duration(spec.Trial.Time+spec.Grace).Minutes())))
+}
 
 // Make returns the plan for a request.
 func Make(r Request) Plan {
@@ -53,18 +60,27 @@ func Make(r Request) Plan {
 	}
 	p.Gang.Script = script(r, "run", "--trial", "off")
 	args := append([]string{"--job-name=" + name + "-trial"}, kept(r.Flags)...)
-	args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", trialMinutes))
+	ranks := max(1, r.Spec.Trial.Ranks)
+	args = append(args, "-N1", fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)))
 	if gpus(r) {
-		args = append(args, "--gres=gpu:"+strconv.Itoa(max(1, r.Spec.GPUs)))
+		args = append(args, "--gres=gpu:"+strconv.Itoa(ranks*max(1, r.Spec.GPUs)))
 	}
-	p.Trial = &Batch{Args: args, Script: script(r, "preflight", "--ranks", "1", "--min-ranks", "0")}
+	p.Trial = &Batch{Args: args, Script: script(r, "preflight", "--ranks", strconv.Itoa(ranks), "--min-ranks", "0", "--gang-ranks", strconv.Itoa(r.Spec.Ranks))}
 	return p
 }
 
 // After returns a copy of b that starts only if the job with the given ID has ended with code
-// 0.
+// 0. Dependencies that the user has given remain.
 func (b Batch) After(id string) Batch {
-	b.Args = append([]string{"--dependency=afterok:" + id, "--kill-on-invalid-dep=yes"}, b.Args...)
+	on, args := "afterok:"+id, []string{}
+	for _, f := range split(b.Args) {
+		if f.name == "-d" || f.name == "--dependency" {
+			on += "," + f.value
+		} else {
+			args = append(args, f.words...)
+		}
+	}
+	b.Args = append([]string{"--dependency=" + on, "--kill-on-invalid-dep=yes"}, args...)
 	return b
 }
 
@@ -96,25 +112,38 @@ func gpus(r Request) bool {
 	return slices.ContainsFunc(r.Flags, func(f string) bool { return strings.Contains(f, "gpu:") || f == "--gres=gpu" })
 }
 
-// keptFlags has the flags of sbatch that say where a job may run, who pays for it, and how much of a node one task
-// needs. The trial's job gets them, too.
-var keptFlags = []string{"-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
+// keptFlags has the flags of sbatch that say where and after which jobs a job may run, who pays for it, and how much of a
+// node one task needs. The trial's job gets them, too.
+var keptFlags = []string{"-d", "--dependency", "-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
+
+// flag is a flag of sbatch.
+type flag struct {
+	name, value string
+	words       []string // as the user has given it
+}
+
+// split returns the flags in words. It takes the value of a flag that is not in keptFlags for a flag of its own.
+func split(words []string) (flags []flag) {
+	for i := 0; i < len(words); i++ {
+		name, value, joined := strings.Cut(words[i], "=")
+		if short := len(name) > 2 && name[0] == '-' && name[1] != '-'; short { // as in -pgpu
+			name, value, joined = name[:2], words[i][2:], true
+		}
+		f := flag{name, value, words[i : i+1]}
+		if !joined && i+1 < len(words) && slices.Contains(keptFlags, name) {
+			f.value, f.words = words[i+1], words[i:i+2]
+			i++
+		}
+		flags = append(flags, f)
+	}
+	return flags
+}
 
 // kept returns those of the user's flags that the trial's job gets, too.
 func kept(flags []string) (found []string) {
-	for i := 0; i < len(flags); i++ {
-		name, _, joined := strings.Cut(flags[i], "=")
-		short := len(name) > 2 && name[0] == '-' && name[1] != '-' // as in -pgpu
-		if short {
-			name, joined = name[:2], true
-		}
-		if !slices.Contains(keptFlags, name) {
-			continue
-		}
-		found = append(found, flags[i])
-		if !joined && i+1 < len(flags) {
-			i++
-			found = append(found, flags[i])
+	for _, f := range split(flags) {
+		if slices.Contains(keptFlags, f.name) {
+			found = append(found, f.words...)
 		}
 	}
 	return found

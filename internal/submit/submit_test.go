@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -28,7 +29,19 @@ func TestMake(t *testing.T) {
 	if got := p.Gang.After("7").Args[:2]; !reflect.DeepEqual(got, []string{"--dependency=afterok:7", "--kill-on-invalid-dep=yes"}) {
 		t.Errorf("dependency: %q", got)
 	}
-	r.Flags, r.Spec.GPUs, r.Spec.Name = nil, 2, "big"
+	r.Spec.Trial = job.Trial{Mode: r.Spec.Trial.Mode, Ranks: 2, Steps: 2, Time: job.Duration(10 * time.Minute)}
+	for _, flags := range []string{"-d afterok:55:56 -G8", "-dafterok:55:56 -G8", "--dependency=afterok:55:56 -G8", "--dependency afterok:55:56 -G8"} {
+		r.Flags = strings.Fields(flags)
+		p := Make(r)
+		gang, trial := strings.Join(p.Gang.After("7").Args, " "), strings.Join(p.Trial.Args, " ")
+		if strings.Count(gang+" ", "afterok:") != 2 || !strings.HasPrefix(gang, "--dependency=afterok:7,afterok:55:56 --kill") || !strings.Contains(trial, "afterok:55:56 -N1 -n2 -t13 --gres=gpu:2") {
+			t.Errorf("%s: gang %q, trial %q", flags, gang, trial)
+		}
+		if want := "preflight --ranks 2 --min-ranks 0 --gang-ranks 8 "; !strings.Contains(p.Trial.Script, want) {
+			t.Errorf("script: %q, want %q", p.Trial.Script, want)
+		}
+	}
+	r.Flags, r.Spec.GPUs, r.Spec.Name, r.Spec.Trial = nil, 2, "big", spec.Trial
 	if p := Make(r); !reflect.DeepEqual(p.Gang.Args[4:], []string{"-n8", "--gpus-per-task=2"}) || p.Trial.Args[len(p.Trial.Args)-1] != "--gres=gpu:2" {
 		t.Errorf("%q, %q", p.Gang.Args, p.Trial.Args)
 	}

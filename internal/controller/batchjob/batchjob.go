@@ -17,11 +17,14 @@ type Start struct {
 	Lookup   func(name string) (string, bool) // os.LookupEnv, except in tests
 	Detach   bool                             // the run will continue without this process
 	OwnHosts bool                             // the user has named hosts, so gangrun does not use the hosts of the job
+	Terminal bool                             // standard input is a terminal
 }
 
 // Check returns a usage error if the start is a mistake.
 func (s Start) Check(ctx context.Context) error {
-	if n, err := strconv.Atoi(s.get("SLURM_STEP_NUM_TASKS")); err == nil && n > 1 && s.get("SLURM_STEP_ID") != "" && s.get("SLURM_PROCID") != "" {
+	// In the shell of "srun --pty", gangrun is started once: only the first task has the terminal.
+	shell := s.Terminal && s.get("SLURM_PROCID") == "0"
+	if n, err := strconv.Atoi(s.get("SLURM_STEP_NUM_TASKS")); err == nil && n > 1 && s.get("SLURM_STEP_ID") != "" && s.get("SLURM_PROCID") != "" && !shell {
 		return failure.Usage("start it once, without srun: gangrun run -n "+strconv.Itoa(n)+" -- COMMAND", "srun has started gangrun %d times, and each would start a gang of its own", n)
 	}
 	id := s.get("SLURM_JOB_ID", "SLURM_JOBID")

@@ -30,6 +30,8 @@ esac
 		"a job":                {env: "SLURM_JOB_ID=7 SLURM_TASK_PID=4"},
 		"one task of srun":     {env: "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0"},
 		"srun":                 {env: "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0", want: "srun has started gangrun 4 times"},
+		"a shell of srun":      {env: "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0", s: Start{Terminal: true}},
+		"srun with terminals":  {env: "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1", s: Start{Terminal: true}, want: "srun has started gangrun 4 times"},
 		"detached":             {env: "SLURM_JOB_ID=7 SLURM_TASK_PID=4", s: Start{Detach: true}, want: "--detach in job 7"},
 		"detached from salloc": {env: "SLURM_JOB_ID=7", s: Start{Detach: true}},
 		"components":           {env: "SLURM_JOB_ID=7 SLURM_HET_SIZE=2", want: "has 2 components"},
