@@ -151,8 +151,8 @@ func (g *running) recordEnd(r report) {
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.Host, Text: r.err.Error()})
 	for _, rank := range r.node.ranks {
-		if slices.ContainsFunc(g.outcome.Exits, func(x job.Exit) bool { return x.Rank == rank.Rank && x.Status != job.Lost }) {
-			continue // its end was reported before the host was lost
+		if slices.ContainsFunc(g.outcome.Exits, func(x job.Exit) bool { return x.Rank == rank.Rank && x.Good() && !x.Stopped }) {
+			continue // it ended well before the host was lost
 		}
 		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
 	}

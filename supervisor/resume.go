@@ -111,8 +111,7 @@ func (l *loop) lookFirst(ctx context.Context) {
 // lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just failed. If the
 // directory cannot be read, the next attempt starts from the last checkpoint that was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
-	cause := past[len(past)-1].Cause
-	_, worth := earlystop.By(cause)
+	_, worth := earlystop.By(past[len(past)-1].Cause)
 	search := ctx
 	if worth {
 		var cancel context.CancelFunc
@@ -131,7 +130,7 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 	l.notes(notes)
 	if !ok {
 		// If there is no time to verify the checkpoints, the word of an agent counts. An agent does not look at the numbers.
-		if saved := l.lastSave(); ctx.Err() != nil && !worth && retry.CategoryOf(cause) != job.ModelDiverged && retry.Newer(l.resume.best, saved) {
+		if saved := l.lastSave(); ctx.Err() != nil && !mustBeFinite(past) && retry.Newer(l.resume.best, saved) {
 			l.resume.best = saved
 			l.emit(job.Event{Kind: job.KindCheckpoint, Attempt: number, Checkpoint: saved})
 		}
@@ -178,13 +177,18 @@ func (l *loop) find(past []retry.Past) find {
 	switch {
 	case l.Checkpoints == nil:
 		return nil
-	case slices.ContainsFunc(past, func(p retry.Past) bool {
-		_, worth := earlystop.By(p.Cause)
-		return worth || retry.CategoryOf(p.Cause) == job.ModelDiverged
-	}):
+	case mustBeFinite(past):
 		return l.Checkpoints.NewestFinite
 	}
 	return l.Checkpoints.Newest
+}
+
+// mustBeFinite reports whether all numbers of a good checkpoint must be finite after the past attempts.
+func mustBeFinite(past []retry.Past) bool {
+	return slices.ContainsFunc(past, func(p retry.Past) bool {
+		_, worth := earlystop.By(p.Cause)
+		return worth || retry.CategoryOf(p.Cause) == job.ModelDiverged
+	})
 }
 
 // look returns the newest good checkpoint that is not in not, or nil, with notes for the user. ok

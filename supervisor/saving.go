@@ -155,7 +155,8 @@ func (l *loop) saveBefore(g *gangEnd) {
 
 // present returns the newest good checkpoint, and what may be a checkpoint, before the ranks are asked. Because the ranks
 // wait, each of the two looks may take at most brief. If the file system answers, but verifying the newest checkpoint takes
-// longer, present takes whatever may be a checkpoint for one. ok is false if the file system does not answer.
+// longer, present returns the newest one that is known to be good, or that this attempt may have written. ok is false if
+// the file system does not answer.
 func (l *loop) present(ctx context.Context, brief time.Duration) (newest *job.Checkpoint, found []saves.Found, ok bool) {
 	looking, cancel := context.WithTimeout(ctx, brief)
 	newest, verified := l.newest(looking)
@@ -166,13 +167,26 @@ func (l *loop) present(ctx context.Context, brief time.Duration) (newest *job.Ch
 	if verified {
 		return newest, found, ok
 	}
-	newest = l.resume.best
+	if newest = l.resume.best; retry.Newer(newest, l.lastSave()) {
+		newest = l.lastSave()
+	}
+	began := l.started()
 	for _, f := range found {
-		if c := (&job.Checkpoint{Path: f.Path, Step: f.Step, Bytes: f.Bytes, Time: f.Time}); retry.Newer(newest, c) {
+		if c := (&job.Checkpoint{Path: f.Path, Step: f.Step, Bytes: f.Bytes, Time: f.Time}); f.Time.After(began) && retry.Newer(newest, c) {
 			newest = c
 		}
 	}
 	return newest, found, ok
+}
+
+// started returns when the current attempt began.
+func (l *loop) started() (at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.folder.Report().Last().Started; s != nil {
+		at = *s
+	}
+	return at
 }
 
 // awaited returns a good checkpoint that has been written since before was the newest and these were found, when nothing

@@ -51,8 +51,7 @@ func undated(name string) string {
 			return b.String() + name
 		}
 		start, end := at[0], at[1]
-		plain := strings.Trim(name[start:end], "0123456789") == ""
-		if digit(name, start-1) || digit(name, end) || plain && stepNext().MatchString(name[:start]) {
+		if digit(name, start-1) || digit(name, end) || name[start+4] != '-' && stepNext().MatchString(name[:start]) {
 			for end = start; digit(name, end); end++ {
 			}
 			b.WriteString(name[:end])

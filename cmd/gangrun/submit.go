@@ -21,11 +21,12 @@ func submitCommand() *cli.Command {
 		Name:      "submit",
 		Usage:     "put a job into Slurm's queue: first its trial, then its gang",
 		ArgsUsage: jobArgs,
-		Description: "The trial is a job of one task and, if the gang has GPUs, one GPU, for five minutes at most.\n" +
+		Description: "The trial is a job of one task, or of as many as trial.ranks says, with their GPUs. It has five\n" +
+			"minutes, or as long as two trials of trial.time take.\n" +
 			"The gang's job starts only if the trial has passed, and does not repeat it.\n\n" +
 			"   gangrun submit --slurm \"-p gpu --gres=gpu:8 -N4 -t 2:00:00\" job.yaml",
 		Flags: append(jobFlags(),
-			&cli.StringFlag{Name: "slurm", Usage: "flags of sbatch for the gang's job; those about partition, account, QOS, constraint, reservation, CPUs and memory of a task are for the trial, too; `FLAGS`"},
+			&cli.StringFlag{Name: "slurm", Usage: "flags of sbatch for the gang's job; those about partition, account, QOS, constraint, reservation, dependencies, CPUs and memory of a task are for the trial, too; `FLAGS`"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be submitted"},
 			formatFlag()),
 		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
@@ -40,6 +41,9 @@ func submitCommand() *cli.Command {
 					return err
 				}
 				if asJSON {
+					if plan.Trial != nil {
+						plan.Gang = plan.Gang.After("TRIAL")
+					}
 					return view.JSON(c.App.Writer, plan)
 				}
 				return printPlan(c.App.Writer, plan)

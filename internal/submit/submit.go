@@ -25,23 +25,25 @@ type Request struct {
 
 // Batch is one batch job.
 type Batch struct {
-	Args   []string // arguments of sbatch
-	Script string
+	Args   []string `json:"args"` // arguments of sbatch
+	Script string   `json:"script"`
 }
 
 // Plan has the batch jobs to submit: first Trial, then Gang. Trial is nil if the job has no
 // trial.
 type Plan struct {
-	Trial *Batch
-	Gang  Batch
+	Trial *Batch `json:"trial"`
+	Gang  Batch  `json:"gang"`
 }
 
 // leastMinutes is the shortest time limit of the trial's job, in minutes.
 const leastMinutes = 5
 
-// minutes returns the time limit of the trial's job, in minutes. The checks before the trial have two of them.
+// minutes returns the time limit of the trial's job, in minutes. If a trial fails, preflight may try once more. The checks
+// and the start of the ranks have two minutes.
 func minutes(spec job.Spec) int {
-	return max(leastMinutes, 2+int(math.Ceil(time.Duration(spec.Trial.Time+spec.Grace).Minutes())))
+	tries := time.Duration(1 + min(1, spec.Retries))
+	return max(leastMinutes, int(math.Ceil((2*time.Minute + tries*time.Duration(spec.Trial.Time+spec.Grace)).Minutes())))
 }
 
 // Make returns the plan for a request.
@@ -61,27 +63,46 @@ func Make(r Request) Plan {
 	p.Gang.Script = script(r, "run", "--trial", "off")
 	args := append([]string{"--job-name=" + name + "-trial"}, kept(r.Flags)...)
 	ranks := max(1, r.Spec.Trial.Ranks)
-	args = append(args, "-N1", fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)))
-	if gpus(r) {
-		args = append(args, "--gres=gpu:"+strconv.Itoa(ranks*max(1, r.Spec.GPUs)))
+	if slices.ContainsFunc(split(r.Flags), flag.depends) {
+		args = append(args, killInvalid)
+	}
+	each := max(1, r.Spec.GPUs)
+	switch {
+	case ranks == 1 && gpus(r):
+		args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", minutes(r.Spec)), "--gres=gpu:"+strconv.Itoa(each))
+	case ranks == 1:
+		args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", minutes(r.Spec)))
+	case gpus(r): // they may need several nodes
+		args = append(args, fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)), "--gpus-per-task="+strconv.Itoa(each))
+	default:
+		args = append(args, fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)))
 	}
 	p.Trial = &Batch{Args: args, Script: script(r, "preflight", "--ranks", strconv.Itoa(ranks), "--min-ranks", "0", "--gang-ranks", strconv.Itoa(r.Spec.Ranks))}
 	return p
 }
 
 // After returns a copy of b that starts only if the job with the given ID has ended with code
-// 0. Dependencies that the user has given remain.
+// 0. Dependencies that the user has given remain, if Slurm can combine them with this one.
 func (b Batch) After(id string) Batch {
 	on, args := "afterok:"+id, []string{}
 	for _, f := range split(b.Args) {
-		if f.name == "-d" || f.name == "--dependency" {
-			on += "," + f.value
-		} else {
+		switch {
+		case !f.depends():
 			args = append(args, f.words...)
+		case !strings.Contains(f.value, "?"): // Slurm does not mix ? with the comma, and the trial has waited for these jobs
+			on += "," + f.value
 		}
 	}
-	b.Args = append([]string{"--dependency=" + on, "--kill-on-invalid-dep=yes"}, args...)
+	b.Args = append([]string{"--dependency=" + on, killInvalid}, args...)
 	return b
+}
+
+// killInvalid makes Slurm remove a job that waits for a job that has failed.
+const killInvalid = "--kill-on-invalid-dep=yes"
+
+// depends reports whether the flag names jobs for which the job waits. sbatch takes an abbreviation, too.
+func (f flag) depends() bool {
+	return f.name == "-d" || strings.HasPrefix(f.name, "--dep") && strings.HasPrefix("--dependency", f.name)
 }
 
 // script returns a batch script that runs a command of gangrun on the job file.
@@ -112,9 +133,8 @@ func gpus(r Request) bool {
 	return slices.ContainsFunc(r.Flags, func(f string) bool { return strings.Contains(f, "gpu:") || f == "--gres=gpu" })
 }
 
-// keptFlags has the flags of sbatch that say where and after which jobs a job may run, who pays for it, and how much of a
-// node one task needs. The trial's job gets them, too.
-var keptFlags = []string{"-d", "--dependency", "-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
+// keptFlags has the flags of sbatch that say where a job may run, who pays for it, and how much of a node one task needs. The trial's job gets them, too.
+var keptFlags = []string{"-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
 
 // flag is a flag of sbatch.
 type flag struct {
@@ -130,7 +150,7 @@ func split(words []string) (flags []flag) {
 			name, value, joined = name[:2], words[i][2:], true
 		}
 		f := flag{name, value, words[i : i+1]}
-		if !joined && i+1 < len(words) && slices.Contains(keptFlags, name) {
+		if !joined && i+1 < len(words) && (slices.Contains(keptFlags, name) || f.depends()) {
 			f.value, f.words = words[i+1], words[i:i+2]
 			i++
 		}
@@ -142,7 +162,7 @@ func split(words []string) (flags []flag) {
 // kept returns those of the user's flags that the trial's job gets, too.
 func kept(flags []string) (found []string) {
 	for _, f := range split(flags) {
-		if slices.Contains(keptFlags, f.name) {
+		if slices.Contains(keptFlags, f.name) || f.depends() {
 			found = append(found, f.words...)
 		}
 	}

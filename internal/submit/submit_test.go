@@ -30,11 +30,11 @@ func TestMake(t *testing.T) {
 		t.Errorf("dependency: %q", got)
 	}
 	r.Spec.Trial = job.Trial{Mode: r.Spec.Trial.Mode, Ranks: 2, Steps: 2, Time: job.Duration(10 * time.Minute)}
-	for _, flags := range []string{"-d afterok:55:56 -G8", "-dafterok:55:56 -G8", "--dependency=afterok:55:56 -G8", "--dependency afterok:55:56 -G8"} {
+	for _, flags := range []string{"-d afterok:55:56 -G8", "-dafterok:55:56 -G8", "--dependency=afterok:55:56 -G8", "--dependency afterok:55:56 -G8", "--depend=afterok:55:56 -G8"} {
 		r.Flags = strings.Fields(flags)
 		p := Make(r)
 		gang, trial := strings.Join(p.Gang.After("7").Args, " "), strings.Join(p.Trial.Args, " ")
-		if strings.Count(gang+" ", "afterok:") != 2 || !strings.HasPrefix(gang, "--dependency=afterok:7,afterok:55:56 --kill") || !strings.Contains(trial, "afterok:55:56 -N1 -n2 -t13 --gres=gpu:2") {
+		if strings.Count(gang+" ", "afterok:") != 2 || !strings.HasPrefix(gang, "--dependency=afterok:7,afterok:55:56 --kill") || !strings.Contains(trial, "afterok:55:56 --kill-on-invalid-dep=yes -n2 -t23 --gpus-per-task=1") {
 			t.Errorf("%s: gang %q, trial %q", flags, gang, trial)
 		}
 		if want := "preflight --ranks 2 --min-ranks 0 --gang-ranks 8 "; !strings.Contains(p.Trial.Script, want) {

@@ -146,28 +146,35 @@ func (s *Steps) Client(ctx context.Context, node string) (*sshclient.Client, err
 		if err == nil {
 			return c, nil
 		}
-		var dial *sshclient.DialError
-		gone := errors.As(err, &dial) && (dial.Reason == sshclient.DialRefused || dial.Reason == sshclient.DialClosed)
-		if !gone || tried.Port != 0 {
+		if !ended(err) || tried.Port != 0 {
 			return nil, err
 		}
 		tried = r // the server has ended, so start another
 	}
 }
 
+// ended reports whether an error of connect means that the server has ended.
+func ended(err error) bool {
+	var dial *sshclient.DialError
+	return errors.As(err, &dial) && (dial.Reason == sshclient.DialRefused || dial.Reason == sshclient.DialClosed)
+}
+
 // connect connects to a server, at the name of its node or at one of its addresses.
 func (s *Steps) connect(ctx context.Context, r stepserver.Report) (*sshclient.Client, error) {
-	var last error
+	var failed error
 	for _, address := range append([]string{r.Node}, r.Addresses...) {
 		c, err := s.dialer.DialServer(ctx, sshclient.Server{Name: r.Node, Address: address, Port: r.Port, User: "gangrun", HostKey: r.HostKey, Key: s.key})
 		if err == nil {
 			return c, nil
 		}
-		if last = err; ctx.Err() != nil {
+		if failed == nil || !ended(failed) { // that the server has ended counts most
+			failed = err
+		}
+		if ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, last
+	return nil, failed
 }
 
 // server returns the report of the server on a node, unless that is tried. If there is no other report, it starts

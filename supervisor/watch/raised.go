@@ -67,5 +67,6 @@ func (w *Watch) fell(stacks []job.RankStack) *job.HangReport {
 		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(raisedLimit), Stage: stage, Signs: w.shown(w.clock - since),
 		Ranks: odd.Ranks, Why: odd.Why, Confidence: 0.95, Step: w.step(),
 	}, stacks)
+	h.Raised = ranks // the stacks show that their exceptions were the reason
 	return &h
 }

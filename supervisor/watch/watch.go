@@ -181,11 +181,11 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	if first || r.state != p.State {
 		r.state, r.stateFor = p.State, w.clock
 	}
+	if p.Raised && p.Output > before.Output && (!before.Raised || w.clock-r.raised >= raisedLimit) { // it may be another exception
+		w.doubts.fall, w.doubts.every = doubt{}, 0
+	}
 	if !p.Raised || !before.Raised || p.Output > before.Output {
 		r.raised = w.clock
-	}
-	if p.Raised && p.Output > before.Output {
-		w.doubts.fall, w.doubts.every = doubt{}, 0 // it may be another exception
 	}
 	if p.Stdin {
 		w.input.move(w.clock)
@@ -207,7 +207,8 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 			w.signs[s].move(w.clock)
 		}
 	}
-	// The main thread of a rank that reads or writes much is in the kernel nearly always, but not for long.
+	// The main thread of a rank that reads or writes much is in the kernel nearly always, but not for long. The other threads
+	// of a rank whose main thread has ended may work.
 	if (p.State == job.ProcessDisk || p.State == job.ProcessZombie) && (moved[job.SignSteps] || moved[job.SignIO] || moved[job.SignFaults]) {
 		r.stateFor = w.clock
 	}

@@ -130,7 +130,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 			w.end(job.EndedBatchLimit)
 			return
 		}
-		j, err := w.show(asking, w.job.ID)
+		j, err := w.ask(asking, end)
 		if err != nil && !errors.Is(err, slurmjob.ErrUnknown) {
 			left := recheck
 			if !end.IsZero() {
@@ -160,6 +160,16 @@ func (w *Watch) run(ctx, asking context.Context) {
 		}
 		next.Reset(left)
 	}
+}
+
+// ask asks Slurm for the job. If end is not zero, it gives up when reserve is left until end.
+func (w *Watch) ask(ctx context.Context, end time.Time) (slurmjob.Job, error) {
+	if !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-w.reserve))
+		defer cancel()
+	}
+	return w.show(ctx, w.job.ID)
 }
 
 // askWhy asks Slurm why it ends the job.

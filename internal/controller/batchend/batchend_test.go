@@ -38,7 +38,18 @@ func TestHere(t *testing.T) {
 
 // watch begins a watch of a simulated Slurm. show returns the job.
 func watch(ctx context.Context, reserve time.Duration, show func() (slurmjob.Job, error)) (context.Context, *Watch) {
-	return begin(ctx, &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, show: func(context.Context, string) (slurmjob.Job, error) { return show() }})
+	return begin(ctx, &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, show: func(ctx context.Context, _ string) (slurmjob.Job, error) {
+		j, err := show()
+		if err != nil { // Slurm does not answer
+			timer := time.NewTimer(slurmjob.Limit)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
+		return j, err
+	}})
 }
 
 // TestLimit checks that the run ends before the time limit of its job, even if the limit was extended, or if Slurm did
@@ -71,7 +82,7 @@ func TestLimit(t *testing.T) {
 
 // TestLimitOfSilentSlurm checks that the run ends before the limit that Slurm said last, even if Slurm no longer answers.
 func TestLimitOfSilentSlurm(t *testing.T) {
-	for _, check := range []time.Duration{0, 50 * time.Minute} { // when somebody else asks
+	for _, check := range []time.Duration{0, 50 * time.Minute, 50*time.Minute + 35*time.Second, 58*time.Minute - 2*time.Second} { // when somebody else asks
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			asked := 0
@@ -79,7 +90,6 @@ func TestLimitOfSilentSlurm(t *testing.T) {
 				if asked++; asked == 1 {
 					return slurmjob.Job{State: "RUNNING", End: began.Add(time.Hour)}, nil
 				}
-				time.Sleep(slurmjob.Limit)
 				return slurmjob.Job{}, errors.New("no answer")
 			})
 			if check > 0 {
