@@ -44,9 +44,9 @@ func ParseKeep(text string) (Keep, error) {
 
 // Superfluous returns those checkpoints of list that k does not keep. list is a result of List. Superfluous
 // never returns the newest good checkpoint, a checkpoint that a file or link beside it names, a checkpoint
-// whose name says that it is the best, or a checkpoint that is not good. It also returns no file of which there is no
-// newer good one with the same name apart from its numbers: the job may have written that file only once. Checkpoints
-// of the same step count as one, because a job may write several files at a step.
+// whose name says that it is the best, or a checkpoint that is not good. It keeps a file if no newer good file has
+// the same name with other numbers, because the job may have written that file only once. Checkpoints of the same
+// step count as one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
 	rank := map[int64]int{}    // the rank of each step; 1 is the newest

@@ -6,7 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSpeaker checks which rank a line of mpirun belongs to. A process ID that ranks on two hosts have tells nothing.
+// TestSpeaker checks which rank a line of mpirun belongs to. If ranks on two hosts have the
+// same process ID, a line with that ID belongs to no rank.
 func TestSpeaker(t *testing.T) {
 	w := &wiring{mpi: job.MPIOpenMPI, openmpi: openmpiState{pids: map[int]int{}}}
 	for _, p := range [][2]int{{120, 0}, {121, 1}, {120, 2}, {121, 1}, {120, 2}} { // PID and rank

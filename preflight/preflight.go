@@ -65,7 +65,7 @@ type Preflight struct {
 	// Input identifies the standard input of this run. It is empty if the run has no standard input, and
 	// UnknownInput if the standard input cannot be identified.
 	Input string
-	Gang Gang // that follows the preflight
+	Gang  Gang // that follows the preflight
 	// Private has directories of gangrun itself. Changes in them do not count as changes that the trial has
 	// made.
 	Private []string

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// lastLook limits the search for a checkpoint after the run's context has ended: the user, or the batch system, is
-// waiting.
+// lastLook limits the search for a checkpoint after the run's context has ended. The user, or the batch system, then
+// waits for the end of the run.
 const lastLook = 5 * time.Second
 
 // worthLook limits the search for the checkpoint of a run that was stopped early because its model is good

@@ -118,8 +118,8 @@ func TestMPIRing(t *testing.T) {
 	}
 }
 
-// TestMPILateRank checks that Open MPI's daemon on a host without ranks goes on as long as a rank runs on another host, and
-// that daemons that do not end after the last rank are ended.
+// TestMPILateRank checks that gangrun does not end Open MPI's daemon on a host whose ranks have ended while a rank still
+// runs on another host. If daemons do not end after the last rank, gangrun must end them.
 func TestMPILateRank(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)

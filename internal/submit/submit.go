@@ -66,16 +66,13 @@ func Make(r Request) Plan {
 	if slices.ContainsFunc(split(r.Flags), flag.depends) {
 		args = append(args, killInvalid)
 	}
-	each := max(1, r.Spec.GPUs)
-	switch {
-	case ranks == 1 && gpus(r):
-		args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", minutes(r.Spec)), "--gres=gpu:"+strconv.Itoa(each))
-	case ranks == 1:
-		args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", minutes(r.Spec)))
-	case gpus(r): // they may need several nodes
-		args = append(args, fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)), "--gpus-per-task="+strconv.Itoa(each))
-	default:
-		args = append(args, fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)))
+	gpuFlag := "--gpus-per-task=" // several ranks may need several nodes
+	if ranks == 1 {
+		args, gpuFlag = append(args, "-N1"), "--gres=gpu:"
+	}
+	args = append(args, fmt.Sprintf("-n%d", ranks), fmt.Sprintf("-t%d", minutes(r.Spec)))
+	if gpus(r) {
+		args = append(args, gpuFlag+strconv.Itoa(max(1, r.Spec.GPUs)))
 	}
 	p.Trial = &Batch{Args: args, Script: script(r, "preflight", "--ranks", strconv.Itoa(ranks), "--min-ranks", "0", "--gang-ranks", strconv.Itoa(r.Spec.Ranks))}
 	return p
@@ -133,7 +130,8 @@ func gpus(r Request) bool {
 	return slices.ContainsFunc(r.Flags, func(f string) bool { return strings.Contains(f, "gpu:") || f == "--gres=gpu" })
 }
 
-// keptFlags has the flags of sbatch that say where a job may run, who pays for it, and how much of a node one task needs. The trial's job gets them, too.
+// keptFlags has the flags of sbatch that say where a job may run, who pays for it, and how much of a node one task needs.
+// The trial's job gets these flags, too.
 var keptFlags = []string{"-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
 
 // flag is a flag of sbatch.
@@ -142,7 +140,8 @@ type flag struct {
 	words       []string // as the user has given it
 }
 
-// split returns the flags in words. It takes the value of a flag that is not in keptFlags for a flag of its own.
+// split returns the flags in words. A value in a word of its own belongs to the flag before it only if that flag is in
+// keptFlags or names dependencies. Otherwise, split returns the value as a flag.
 func split(words []string) (flags []flag) {
 	for i := 0; i < len(words); i++ {
 		name, value, joined := strings.Cut(words[i], "=")
@@ -159,7 +158,7 @@ func split(words []string) (flags []flag) {
 	return flags
 }
 
-// kept returns those of the user's flags that the trial's job gets, too.
+// kept returns the user's flags that the trial's job also gets: those in keptFlags, and its dependencies.
 func kept(flags []string) (found []string) {
 	for _, f := range split(flags) {
 		if slices.Contains(keptFlags, f.name) || f.depends() {

@@ -52,7 +52,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestSameNote: a note that two attempts give is reported once, and a note about a wait replaces the note before.
+// TestSameNote: if two attempts emit the same note, the report has it once. A note about a wait replaces an earlier one.
 func TestSameNote(t *testing.T) {
 	var events []job.Event
 	for _, text := range []string{"skipped a", "waiting 1", "waiting 2", "skipped b", "skipped a", "skipped b"} {

@@ -30,8 +30,8 @@ func (w *Watch) raised(limit time.Duration) (ranks []int) {
 	return ranks
 }
 
-// raisedLast returns the ranks whose last output is a Python exception that may be why the gang no longer makes progress.
-// An exception that the program caught long before the last progress is not.
+// raisedLast returns the ranks that have printed a Python exception and nothing since. It leaves out a rank if the gang
+// has made progress for a long time after the exception: the program must then have caught the exception.
 func (w *Watch) raisedLast() []int {
 	return slices.DeleteFunc(w.raised(0), func(rank int) bool { return w.ranks[rank].raised < w.progress.last-w.limit()/gapFactor })
 }
@@ -67,6 +67,6 @@ func (w *Watch) fell(stacks []job.RankStack) *job.HangReport {
 		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(raisedLimit), Stage: stage, Signs: w.shown(w.clock - since),
 		Ranks: odd.Ranks, Why: odd.Why, Confidence: 0.95, Step: w.step(),
 	}, stacks)
-	h.Raised = ranks // the stacks show that their exceptions were the reason
+	h.Raised = odd.Ranks // the stacks show that the exceptions of these ranks are the reason
 	return &h
 }

@@ -207,8 +207,8 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 			w.signs[s].move(w.clock)
 		}
 	}
-	// The main thread of a rank that reads or writes much is in the kernel nearly always, but not for long. The other threads
-	// of a rank whose main thread has ended may work.
+	// A rank that reads or writes much is in the kernel in nearly every pulse, but each wait there is short. If the main
+	// thread of a rank has ended, its other threads may still work.
 	if (p.State == job.ProcessDisk || p.State == job.ProcessZombie) && (moved[job.SignSteps] || moved[job.SignIO] || moved[job.SignFaults]) {
 		r.stateFor = w.clock
 	}

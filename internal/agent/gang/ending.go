@@ -139,9 +139,9 @@ func (e *ending) killRound() bool {
 	return true
 }
 
-// unreaped returns the ranks whose processes SIGKILL has not ended. If only descendants of ranks are left, it returns the
-// first rank of this host that did not end well by itself, because another attempt may follow. Ranks that have all ended
-// well remain good.
+// unreaped returns the ranks whose processes SIGKILL has not ended. If only descendants of ranks are left, unreaped
+// returns the first rank of this host that failed or was ended, so that the next attempt does not use this host. If all
+// ranks have ended well by themselves, it returns none, because they would then count as failed.
 func (g *Gang) unreaped() []int32 {
 	ranks := g.left()
 	if empty, _ := g.Children.Empty(); len(ranks) > 0 || empty {
